@@ -1,0 +1,1 @@
+"""The verbs: the only package that prints or picks exit codes."""

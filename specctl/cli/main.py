@@ -1,0 +1,92 @@
+"""The command group: global options, lazily loaded verbs, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from specctl import __version__
+from specctl.cli.output import Output
+from specctl.errors import SpecctlError
+from specctl.exits import ExitCode
+
+# verb -> (module, attribute); loaded when asked for, so that `--help` and completion stay quick
+COMMANDS: dict[str, tuple[str, str]] = {
+    "base": ("specctl.cli.base", "base"),
+    "overlay": ("specctl.cli.overlay", "overlay"),
+    "build": ("specctl.cli.build", "build"),
+    "route": ("specctl.cli.route", "route"),
+    "hosts": ("specctl.cli.hosts", "hosts"),
+    "doctor": ("specctl.cli.doctor", "doctor"),
+    "plan": ("specctl.cli.plan", "plan"),
+    "diff": ("specctl.cli.plan", "diff"),
+    "deploy": ("specctl.cli.deploy", "deploy"),
+    "verify": ("specctl.cli.verify", "verify"),
+    "rollback": ("specctl.cli.rollback", "rollback"),
+    "status": ("specctl.cli.status", "status"),
+    "history": ("specctl.cli.status", "history"),
+    "logs": ("specctl.cli.logs", "logs"),
+    "start": ("specctl.cli.service", "start"),
+    "stop": ("specctl.cli.service", "stop"),
+    "restart": ("specctl.cli.service", "restart"),
+    "unlock": ("specctl.cli.locks", "unlock"),
+    "prune": ("specctl.cli.prune", "prune"),
+    "completion": ("specctl.cli.completion", "completion"),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a verb's module only when that verb is used or listed with its help text."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="specctl")
+@click.option("--color/--no-color", default=None, help="Force colour on or off (NO_COLOR is honoured).")
+@click.pass_context
+def cli(ctx: click.Context, color: bool | None) -> None:
+    """Build, deploy and prove an SGLang that switches speculative decoding off under load."""
+    ctx.obj = {"color": color}
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+
+
+def output_of(ctx: click.Context, as_json: bool = False) -> Output:
+    """The Output of this invocation; every verb gets its streams from here."""
+    return Output.create(as_json=as_json, color=(ctx.find_root().obj or {}).get("color"))
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point: run the command line and exit with one of `ExitCode`."""
+    args = sys.argv[1:] if argv is None else argv
+    as_json = "--json" in args
+    try:
+        code = cli.main(args=args, prog_name="specctl", standalone_mode=False)
+    except click.exceptions.Exit as exc:
+        code = exc.exit_code
+    except click.ClickException as exc:
+        exc.show()
+        code = int(ExitCode.USAGE)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        click.echo("interrupted", err=True)
+        code = int(ExitCode.INTERRUPTED)
+    except SpecctlError as exc:
+        Output.create(as_json=as_json).error(exc)
+        code = int(exc.exit_code)
+    sys.exit(code if isinstance(code, int) else int(ExitCode.OK))

@@ -1,0 +1,70 @@
+"""How commands talk: results on stdout (a table for people, `--json` for programs), the rest on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from specctl.errors import SpecctlError
+
+
+@dataclass(frozen=True)
+class Output:
+    """The two streams of one command.
+
+    `out` carries results only, so that a pipe reads nothing else; `err` carries progress, warnings and
+    errors. `as_json` replaces tables by one JSON document.
+    """
+
+    out: Console
+    err: Console
+    as_json: bool = False
+
+    @classmethod
+    def create(cls, *, as_json: bool = False, color: bool | None = None) -> Output:
+        """Consoles for this process; `color=False`, NO_COLOR or a pipe turn colour off."""
+        no_color = color is False or bool(os.environ.get("NO_COLOR"))
+        out = Console(no_color=no_color, highlight=False, soft_wrap=not sys.stdout.isatty())
+        err = Console(stderr=True, no_color=no_color, highlight=False, soft_wrap=not sys.stderr.isatty())
+        return cls(out=out, err=err, as_json=as_json)
+
+    def json(self, document: object) -> None:
+        """Print one JSON document, and nothing around it, on stdout."""
+        sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
+        sys.stdout.flush()
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
+        """Print a table on stdout; cells are plain text (markup in them is not interpreted)."""
+        table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        for row in rows:
+            table.add_row(*(escape(cell) for cell in row))
+        self.out.print(table)
+
+    def line(self, text: str) -> None:
+        """Print one line of the result on stdout."""
+        self.out.print(escape(text))
+
+    def note(self, text: str) -> None:
+        """Say something that is not the result, on stderr."""
+        self.err.print(escape(text))
+
+    def error(self, error: SpecctlError) -> None:
+        """Render an error: JSON on stdout when asked for, else the four parts on stderr."""
+        if self.as_json:
+            self.json({"error": error.as_dict()})
+            return
+        self.err.print(f"[bold red]error[/] \\[{escape(error.code)}]: {escape(error.message)}")
+        for label, text in error.context.items():
+            first, *rest = str(text).splitlines() or [""]
+            self.err.print(f"  {escape(label)}: {escape(first)}")
+            for more in rest:
+                self.err.print(f"    {escape(more)}")
+        if error.hint:
+            self.err.print(f"  [bold]hint[/]: {escape(error.hint)}")
