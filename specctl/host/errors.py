@@ -1,0 +1,37 @@
+"""What can go wrong between the operator and a host."""
+
+from __future__ import annotations
+
+from specctl.errors import SpecctlError
+from specctl.exits import ExitCode
+
+
+class HostError(SpecctlError):
+    """Anything that happened on, or on the way to, one host; context always names the host."""
+
+    code = "host"
+
+
+class Unreachable(HostError):
+    """The host cannot be reached, or the link was lost; what ran there may still be running."""
+
+    code = "unreachable"
+    exit_code = ExitCode.UNREACHABLE
+
+
+class HostKeyRefused(Unreachable):
+    """The host's key is unknown or has changed."""
+
+    code = "host-key"
+
+
+class HostTimeout(HostError):
+    """A command did not end by its deadline."""
+
+    code = "timeout"
+
+
+class CommandFailed(HostError):
+    """A command ended with a non-zero exit code."""
+
+    code = "command-failed"
