@@ -35,3 +35,45 @@ class CommandFailed(HostError):
     """A command ended with a non-zero exit code."""
 
     code = "command-failed"
+
+
+class AuthRefused(Unreachable):
+    """The host does not take any of the keys that were offered."""
+
+    code = "auth"
+
+
+class SudoNeedsPassword(HostError):
+    """`sudo -n` does not work for this user."""
+
+    code = "sudo-password"
+
+
+class PythonMissing(HostError):
+    """The host has no Python that could run a probe or receive a file."""
+
+    code = "python-missing"
+
+
+class FileRefused(HostError):
+    """A file could not be written or read; the subclasses say why."""
+
+    code = "file"
+
+
+class DiskFull(FileRefused):
+    """No space, no inodes or no quota left."""
+
+    code = "disk-full"
+
+
+class ReadOnly(FileRefused):
+    """The file system is mounted read-only."""
+
+    code = "read-only"
+
+
+class PermissionRefused(FileRefused):
+    """The user may not write or read there."""
+
+    code = "permission"

@@ -17,6 +17,7 @@ class Result:
     stdout: bytes
     stderr: bytes
     seconds: float
+    dropped: int = 0  # bytes left out of the middle of stdout and stderr, beyond what is kept in memory
 
     @property
     def ok(self) -> bool:
@@ -69,8 +70,24 @@ class Host(Protocol):
         """Run and hand over each line of stdout as it comes (long lines are cut at 64 KiB); False stops it."""
         ...
 
-    def put(self, local: Path, remote: str, *, sha256: str, mode: int = 0o644, sudo: bool = False) -> bool:
-        """Upload under a temporary name, check the hash on the host, rename. False: it was there already."""
+    def put(
+        self,
+        local: Path,
+        remote: str,
+        *,
+        sha256: str,
+        mode: int = 0o644,
+        sudo: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> bool:
+        """Upload under a temporary name, check the hash on the host, rename. False: it was there already.
+
+        `progress` is told how many bytes have left so far. The folder must exist. No deadline on the
+        whole, but `HostTimeout` when nothing moves for as long as a command may take.
+
+        Raises:
+            DiskFull, ReadOnly, PermissionRefused: with the path, and the file system it lies on.
+        """
         ...
 
     def write(self, data: bytes, remote: str, *, mode: int = 0o644, sudo: bool = False) -> None:
@@ -92,8 +109,11 @@ class Host(Protocol):
     ) -> object:
         """Run a stdlib-only Python program on the host in one round trip.
 
-        `source` travels on stdin together with `params` (JSON), so nothing of it shows in `ps`. It must
-        print one JSON document as its last line of stdout; that is what is returned.
+        `source` travels on stdin together with `params` (JSON), so nothing of it shows in `ps`. It runs
+        as `__main__` with `params` as a global dict, under `python3 -I`, and must print one JSON document
+        as its last line of stdout; that is what is returned. A non-zero exit raises `CommandFailed`.
+        Programs must bear being run twice: a connection found dead before anything was sent is opened
+        anew, once.
         """
         ...
 
