@@ -31,7 +31,7 @@ class Target(str, Enum):
 
 
 class HostKeys(str, Enum):
-    """STRICT: unknown and changed keys are refused. ACCEPT_NEW: an unknown key is recorded, a changed one refused."""
+    """STRICT: unknown and changed keys are refused. ACCEPT_NEW: an unknown key is recorded."""
 
     STRICT = "strict"
     ACCEPT_NEW = "accept-new"
@@ -59,6 +59,8 @@ class SshConfig:
     connect_timeout_s: float = 10.0
     command_timeout_s: float = 120.0
     config_file: str | None = None  # None: ~/.ssh/config when it exists; "none": not read
+    identities_only: bool | None = None  # True: offer no agent keys; None: as ~/.ssh/config says
+    explicit: frozenset[str] = frozenset()  # fields the inventory sets; ~/.ssh/config may fill the others
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,10 @@ class ServerConfig:
     secrets: Mapping[str, SecretRef] = field(default_factory=dict)  # environment variable -> where from
     threshold: ThresholdPolicy | None = None
     timers: Timers = Timers()
+    # Arguments whose value is a secret ("--api-key" -> where from). They travel in `secret_file`, a YAML
+    # file of mode 0600 on the host that SGLang reads with --config, so that they are in no argv.
+    secret_args: Mapping[str, SecretRef] = field(default_factory=dict)
+    secret_file: str | None = None  # path on the host; None when there are no secret_args
 
 
 @dataclass(frozen=True)
@@ -125,3 +131,4 @@ class Inventory:
     path: Path
     hosts: tuple[HostConfig, ...]
     groups: Mapping[str, tuple[str, ...]]  # group -> host names, ranges expanded
+    warnings: tuple[str, ...] = ()  # what is allowed but is probably not meant, with file and line

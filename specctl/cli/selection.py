@@ -1,0 +1,111 @@
+"""The options with which every verb picks its hosts, and the one way from them to an inventory."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from specctl.cli.output import Output
+from specctl.config.inventory import load_inventory
+from specctl.config.model import HostConfig, Inventory
+from specctl.config.selection import select
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user asked for, as typed."""
+
+    inventory: Path | None = None
+    hosts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    limit: int | None = None
+    servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The inventory and the hosts that are meant, each with only the servers that are meant."""
+
+    inventory: Inventory
+    hosts: tuple[HostConfig, ...]
+
+
+def selection_options(command: F) -> F:
+    """Add -i/--inventory, --hosts, --group, --limit and --server; the command gets one `selection` keyword.
+
+    Use it below `@click.command()`:
+
+        @click.command()
+        @selection_options
+        @click.pass_context
+        def deploy(ctx: click.Context, selection: Selection) -> None: ...
+    """
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        selection = Selection(
+            inventory=kwargs.pop("inventory"),
+            hosts=_split(kwargs.pop("hosts")),
+            groups=_split(kwargs.pop("groups")),
+            limit=kwargs.pop("limit"),
+            servers=_split(kwargs.pop("servers")),
+        )
+        return command(*args, selection=selection, **kwargs)
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[return-value]
+
+
+def selected(selection: Selection, output: Output) -> Selected:
+    """Find and load the inventory, say its warnings on stderr, and pick the hosts.
+
+    Raises:
+        InventoryError: the inventory cannot be used.
+        UsageError: there is none, or nothing in it matches.
+    """
+    path = selection.inventory or default_inventory(Path.cwd(), os.environ.get("SPECCTL_INVENTORY"))
+    inventory = load_inventory(path, environ=os.environ)
+    for warning in inventory.warnings:
+        output.note(f"warning: {warning}")
+    hosts = select(inventory, selection.hosts, selection.groups, selection.limit, selection.servers)
+    return Selected(inventory, hosts)
+
+
+def default_inventory(cwd: Path, configured: str | None) -> Path:
+    """$SPECCTL_INVENTORY, else ./hosts, else ./hosts.yaml.
+
+    Raises:
+        UsageError: none of them is there.
+    """
+    raise NotImplementedError
+
+
+def _split(values: tuple[str, ...]) -> tuple[str, ...]:
+    """`--hosts a,b --hosts c` is a, b and c."""
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+_OPTIONS = (
+    click.option(
+        "-i",
+        "--inventory",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Inventory file or folder [default: $SPECCTL_INVENTORY, ./hosts, ./hosts.yaml].",
+    ),
+    click.option(
+        "--hosts", multiple=True, metavar="NAMES", help="Only these hosts: names, ranges, globs; a,b."
+    ),
+    click.option("--group", "groups", multiple=True, metavar="NAMES", help="Only hosts of these groups."),
+    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N of them."),
+    click.option("--server", "servers", multiple=True, metavar="NAMES", help="Only servers of these names."),
+)
