@@ -1,0 +1,274 @@
+"""Runs on the host: read one unit's lines from the journal after a cursor, in bounded memory.
+
+`journalctl` filters by plain field matches only; what belongs to the unit, to the invocation and to the
+searched texts is decided here, because its own `-u` together with a cursor has had faults. Prints one JSON
+document, see `read`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+# journald's "Suppressed N messages from UNIT" (SD_MESSAGE_JOURNAL_DROPPED)
+DROPPED_ID = "a596d6fe7bfa4994828e72309e95d61e"
+TEXT_LIMIT = 8192  # bytes of one line's text that are kept
+JSON_LIMIT = 8 << 20  # bytes of one journal entry that are read
+GAP_ENTRIES = 500000  # entries looked at for gaps
+
+
+def message_bytes(value: Any) -> bytes:
+    """The bytes of a MESSAGE field in any of journalctl's forms: text, byte values, a list of those, null."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, list):
+        if value and all(type(v) is int and 0 <= v <= 255 for v in value):
+            return bytes(value)
+        return b"\n".join(message_bytes(v) for v in value)
+    return b""
+
+
+def parse_entry(line: bytes) -> dict[str, Any] | None:
+    """One line of `journalctl -o json`; None when it is not an entry ("-- No entries --", a cut line)."""
+    if not line.lstrip().startswith(b"{"):
+        return None
+    try:
+        entry = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def field(entry: dict[str, Any], name: str) -> str:
+    """A field as text; "" when it is missing or is not text. Of repeated fields, the first."""
+    value = entry.get(name)
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        value = value[0]
+    return value if isinstance(value, str) else ""
+
+
+def number(text: str, default: int = 0) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else default
+
+
+def as_line(entry: dict[str, Any]) -> dict[str, Any]:
+    """The part of an entry that a LogLine needs."""
+    data = message_bytes(entry.get("MESSAGE"))
+    try:
+        data.decode("utf-8")
+        utf8 = True
+    except UnicodeDecodeError:
+        utf8 = False
+    stamp = number(field(entry, "__REALTIME_TIMESTAMP"))
+    return {
+        "text": data[:TEXT_LIMIT].decode("utf-8", "replace"),
+        "at": stamp / 1e6 if stamp else None,
+        "invocation": field(entry, "_SYSTEMD_INVOCATION_ID"),
+        "utf8": utf8,
+        "cut": len(data) > TEXT_LIMIT,
+    }
+
+
+def belongs(entry: dict[str, Any], unit: str, user: bool) -> bool:
+    """Whether a process of the unit wrote it (and not systemd about the unit)."""
+    return field(entry, "_SYSTEMD_USER_UNIT" if user else "_SYSTEMD_UNIT") == unit
+
+
+def dropped_lines(entry: dict[str, Any], unit: str, user: bool) -> int:
+    """How many of the unit's lines journald says it threw away, in this entry."""
+    if field(entry, "MESSAGE_ID") != DROPPED_ID or field(entry, "_COMM") not in ("", "systemd-journal"):
+        return 0
+    about = field(entry, "OBJECT_SYSTEMD_USER_UNIT" if user else "OBJECT_SYSTEMD_UNIT")
+    text = message_bytes(entry.get("MESSAGE")).decode("utf-8", "replace")
+    if about != unit and unit not in text and (about or not user):
+        return 0
+    return number(field(entry, "N_DROPPED")) or 1
+
+
+def cursor_sequence(cursor: str) -> tuple[str, int] | None:
+    """(sequence id, sequence number) of a journal cursor; None when it has none."""
+    parts = dict(p.split("=", 1) for p in cursor.split(";") if "=" in p)
+    try:
+        return parts["s"], int(parts["i"], 16)
+    except (KeyError, ValueError):
+        return None
+
+
+def sequence_gaps(cursors: Iterable[str]) -> int:
+    """How many sequence numbers are missing between neighbours of the same journal."""
+    last: dict[str, int] = {}
+    missing = 0
+    for cursor in cursors:
+        found = cursor_sequence(cursor)
+        if found is None:
+            continue
+        if found[0] in last and found[1] > last[found[0]] + 1:
+            missing += found[1] - last[found[0]] - 1
+        last[found[0]] = found[1]
+    return missing
+
+
+class Sorter:
+    """Sorts entries into lines, earlier and tail; keeps the newest `limit` of each."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.unit, self.user = params["unit"], bool(params["user"])
+        self.match, self.invocation = list(params["match"]), params["invocation"]
+        self.lines: deque[dict[str, Any]] = deque(maxlen=int(params["limit"]))
+        self.earlier: deque[dict[str, Any]] = deque(maxlen=int(params["limit"]))
+        self.tail: deque[dict[str, Any]] = deque(maxlen=int(params["tail"]))
+        self.seen = self.not_utf8 = self.dropped = self.overflow = 0
+        self.own = 0  # lines of the asked invocation, matching or not
+
+    def take(self, entry: dict[str, Any]) -> None:
+        self.dropped += dropped_lines(entry, self.unit, self.user)
+        if not belongs(entry, self.unit, self.user):
+            return
+        line = as_line(entry)
+        self.seen += 1
+        self.not_utf8 += not line["utf8"]
+        self.tail.append(line)
+        mine = self.invocation is None or line["invocation"] == self.invocation
+        self.own += mine
+        if not self.wanted(line):
+            return
+        kept = self.lines if mine else self.earlier
+        self.overflow += kept is self.lines and len(kept) == kept.maxlen
+        kept.append(line)
+
+    def wanted(self, line: dict[str, Any]) -> bool:
+        return not self.match or any(m in line["text"] for m in self.match)
+
+
+class Reader:
+    """One run of journalctl, line by line, with a deadline."""
+
+    def __init__(self, argv: list[str], timeout_s: float) -> None:
+        self.argv, self.timeout_s = argv, timeout_s
+        self.errors: list[str] = []
+        self.code = 0
+        self.late = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        process = subprocess.Popen(self.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        errors = process.stderr
+        notes = threading.Thread(
+            target=lambda: self.errors.append(errors.read(8192).decode("utf-8", "replace"))
+        )
+        notes.start()
+        timer = threading.Timer(self.timeout_s, self._stop, (process,))
+        timer.start()
+        try:
+            while True:
+                line = process.stdout.readline(JSON_LIMIT)
+                if not line:
+                    break
+                yield line
+        finally:
+            timer.cancel()
+            process.kill()
+            process.stdout.close()
+            self.code = process.wait()
+            notes.join(5)
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        self.late = True
+        process.kill()
+
+
+def read(params: dict[str, Any]) -> dict[str, Any]:
+    """Read the journal.
+
+    params: unit, user (a unit of a user manager), uid, cursor ("" is the beginning), invocation or None,
+    match, limit, tail, timeout_s, full (this user can read the whole journal), journalctl (the command).
+    """
+    base = [*params["journalctl"], "--no-pager", "-a", "-o", "json"]
+    cursor = params["cursor"]
+    after = ["--after-cursor", cursor] if cursor else []
+    matches = unit_matches(params["unit"], bool(params["user"]), params["uid"])
+    sorter = Sorter(params)
+    reader = Reader([*base, *after, *matches], float(params["timeout_s"]))
+    for line in reader:
+        entry = parse_entry(line)
+        if entry is not None:
+            sorter.take(entry)
+    reasons = []
+    notes = " ".join(reader.errors).strip()[:500]
+    if reader.late:
+        reasons.append(f"reading the journal took longer than {reader.timeout_s:g} s")
+    elif reader.code not in (0, -9) and not sorter.seen:
+        reasons.append(f"journalctl ended with {reader.code}: {notes}")
+    elif not sorter.seen and notes:
+        reasons.append(notes)
+    if cursor and not holds(base, cursor):
+        reasons.append("the journal no longer holds the entry of the cursor (rotated away)")
+    if sorter.overflow:
+        reasons.append(f"{sorter.overflow} older matching lines were left out")
+    if sorter.match and not sorter.lines:
+        before(sorter, base, params)
+        if params["full"] and not sorter.dropped:
+            sorter.dropped += gaps(base, after)
+    return {
+        "lines": list(sorter.lines),
+        "earlier": list(sorter.earlier),
+        "tail": list(sorter.tail),
+        "dropped": sorter.dropped,
+        "complete": not reasons,
+        "reason": "; ".join(reasons),
+        "not_utf8": sorter.not_utf8,
+        "seen": sorter.seen,
+        "own": sorter.own,
+    }
+
+
+def unit_matches(unit: str, user: bool, uid: int) -> list[str]:
+    """Field matches: the unit's own lines, or journald's word about lines it threw away."""
+    own = ["_SYSTEMD_USER_UNIT=" + unit, f"_UID={uid}"] if user else ["_SYSTEMD_UNIT=" + unit]
+    return [*own, "+", "MESSAGE_ID=" + DROPPED_ID]
+
+
+def holds(base: list[str], cursor: str) -> bool:
+    """Whether the entry that the cursor names is still there."""
+    for line in Reader([*base, "-n", "1", "--cursor", cursor], 20.0):
+        entry = parse_entry(line)
+        if entry is not None:
+            return cursor_sequence(field(entry, "__CURSOR")) == cursor_sequence(cursor)
+    return False
+
+
+def before(sorter: Sorter, base: list[str], params: dict[str, Any]) -> None:
+    """Nothing matched after the cursor: look for matching lines before it, newest first, bounded."""
+    own = unit_matches(params["unit"], sorter.user, params["uid"])[:-2]
+    for line in Reader([*base, "-r", "-n", "100000", *own], float(params["timeout_s"])):
+        entry = parse_entry(line)
+        if entry is None or not belongs(entry, sorter.unit, sorter.user):
+            continue
+        found = as_line(entry)
+        if sorter.wanted(found) and found not in sorter.earlier:
+            sorter.earlier.append(found)
+            if len(sorter.earlier) >= 50:
+                return
+
+
+def gaps(base: list[str], after: list[str]) -> int:
+    """Entries that the whole journal misses after the cursor; asked only when the whole of it can be read."""
+
+    def cursors() -> Iterator[str]:
+        for count, line in enumerate(Reader([*base, "--output-fields=_PID", *after], 60.0)):
+            entry = parse_entry(line)
+            if entry is not None:
+                yield field(entry, "__CURSOR")
+            if count > GAP_ENTRIES:
+                return
+
+    return sequence_gaps(cursors())
+
+
+if __name__ == "__main__":
+    print(json.dumps(read(globals()["params"])))
