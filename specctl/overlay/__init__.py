@@ -12,21 +12,29 @@ from specctl.overlay.errors import (
     TreeWriteError,
     UnsupportedBaseError,
 )
+from specctl.overlay.finding import Finding, verdicts, worst
+from specctl.overlay.judge import judge
 from specctl.overlay.model import Overlay, State
 from specctl.overlay.store import OverlayStore
+from specctl.overlay.tree import Tree
 
 __all__ = [
     "Composition",
+    "Finding",
     "ManifestError",
     "Overlay",
     "OverlayConflict",
     "OverlayStore",
     "Problem",
     "State",
+    "Tree",
     "TreeError",
     "TreeWriteError",
     "UnsupportedBaseError",
     "apply_to_tree",
     "compose",
+    "judge",
     "remove_from_tree",
+    "verdicts",
+    "worst",
 ]

@@ -53,7 +53,7 @@ class TreeWriteError(SpecctlError):
     code = "overlay-write"
 
 
-class OverlayConflict(SpecctlError):  # noqa: N818 (named for what it reports)
+class OverlayConflict(SpecctlError):
     """Overlays do not fit each other or the tree. Nothing was written.
 
     Attributes:

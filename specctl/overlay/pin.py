@@ -1,271 +1,122 @@
-"""Making the generated half of an overlay from two trees: the base and the edited one."""
+"""Writing the generated half of an overlay: diffs, base hashes, function hashes, module hashes."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from specctl.errors import UsageError
-from specctl.overlay.compose import Composition, compose
-from specctl.overlay.errors import OverlayConflict, Problem
-from specctl.overlay.functions import MODULE, SourceMap, functions_of
-from specctl.overlay.manifest import read_manifest
-from specctl.overlay.model import Change, FileEdit, FunctionPin, Overlay, sha256
-from specctl.overlay.patch import (
-    PatchFormatError,
-    changes_between,
-    format_patch,
-    group_changes,
-    parse_patch,
-)
-from specctl.overlay.pins import MODULE_PINS, PINS, format_base, format_modules, module_files
-from specctl.overlay.splice import misfits, splice
-
-PACKAGE = "sglang"
+from specctl.overlay.draft import Draft, from_base, from_diffs, from_trees
+from specctl.overlay.errors import OverlayConflict, Problem, UnsupportedBaseError
+from specctl.overlay.landed import landed_by_manifest
+from specctl.overlay.manifest import Manifest, read_manifest
+from specctl.overlay.model import FileEdit, Overlay
+from specctl.overlay.pins import MODULE_PINS, PINS, format_base, format_modules, module_files, read_base
+from specctl.overlay.tree import Tree
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """What a pin run wrote."""
+    """What a pin run found and wrote.
+
+    Attributes:
+        changed: files of the overlay's folder that were written or removed, sorted.
+    """
 
     base: str
     edits: dict[str, FileEdit]
     modules: tuple[str, ...]
-    changed: tuple[str, ...]  # files of the overlay's folder whose bytes changed, sorted
-
-
-def pin_edit(path: str, base: bytes, changes: Sequence[Change], patch: str) -> tuple[FileEdit, bytes]:
-    """The pinned edit of one file, and its diff."""
-    hunks = group_changes(base, changes)
-    edited = splice(base, changes)
-    if edited is None:
-        raise ValueError(f"{path}: the changes do not fit the base")
-    before, after = SourceMap(base), SourceMap(edited)
-    names: dict[str, list[int]] = {}
-    sections = []
-    shift = 0
-    for index, hunk in enumerate(hunks):
-        touched: list[str] = []
-        for change in hunk.changes:
-            touched += functions_of(change, before, after, change.start + shift)
-            shift += len(change.added) - len(change.removed)
-        touched = list(dict.fromkeys(touched)) or [MODULE]
-        sections.append(", ".join(touched))
-        for name in touched:
-            names.setdefault(name, []).append(index)
-    functions = tuple(
-        FunctionPin(name, before.fingerprint(name), tuple(where)) for name, where in names.items()
-    )
-    data = format_patch(path, hunks, sections)
-    return FileEdit(path, sha256(base), patch, hunks, functions), data
-
-
-def diff_trees(
-    base_tree: Path, edited_tree: Path
-) -> tuple[dict[str, tuple[bytes, bytes]], dict[str, bytes], list[str]]:
-    """Compare sglang/ of two folders.
-
-    Returns:
-        Changed files as (base, edited) bytes, files that only the edited tree has, and paths that only the
-        base has.
-    """
-    old, new = _files(base_tree), _files(edited_tree)
-    changed = {}
-    for path in sorted(old.keys() & new.keys()):
-        if old[path].samefile(new[path]):
-            continue
-        pair = old[path].read_bytes(), new[path].read_bytes()
-        if pair[0] != pair[1]:
-            changed[path] = pair
-    return (
-        changed,
-        {p: new[p].read_bytes() for p in sorted(new.keys() - old.keys())},
-        sorted(old.keys() - new.keys()),
-    )
-
-
-def _files(tree: Path) -> dict[str, Path]:
-    if not (tree / PACKAGE).is_dir():
-        raise UsageError(
-            f"{tree} contains no {PACKAGE}/", hint="give the folder above sglang/, an unpacked wheel"
-        )
-    return {
-        path.relative_to(tree).as_posix(): path
-        for path in (tree / PACKAGE).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".orig", ".rej")
-    }
+    changed: tuple[str, ...]
 
 
 def pin(
     folder: Path,
-    base: str,
     base_tree: Path,
     edited_tree: Path | None = None,
     *,
+    base: str | None = None,
+    source: str | None = None,
     below: Sequence[Overlay] = (),
     take_modules: bool = False,
 ) -> Pinned:
     """Write edits/BASE/*.patch, pins/BASE.yaml and pins/modules.yaml of the overlay in `folder`.
 
     Args:
-        base: the base's version.
         base_tree: holds the base's own sglang/.
-        edited_tree: holds the same with this overlay's edits; None: pin the diffs that are there.
+        edited_tree: holds the same with this overlay's edits.
+        base: the base's version; None: what `base_tree` says.
+        source: without an edited tree, move the edits pinned for this other base to `base_tree`.
         below: overlays that are in the edited tree too; their edits are told apart from this one's.
         take_modules: copy new files of the edited tree into files/.
 
+    With neither an edited tree nor a source, the diffs that lie in edits/BASE are pinned as they are.
+
     Raises:
-        OverlayConflict: edits mix with those of `below`, diffs do not fit, or new files are not in files/.
-        UsageError: a tree is no tree, or the edited tree changes nothing.
+        OverlayConflict: with all reasons why it cannot be pinned; nothing was written.
+        UsageError: a tree is no tree, the version is not known, or there is nothing to pin.
     """
-    read_manifest(folder)
-    if edited_tree is None:
-        edits, patches, copies = _pin_diffs(folder, base, base_tree)
+    manifest = read_manifest(folder)
+    tree = Tree.open(base_tree)
+    version = base or tree.version
+    if version is None:
+        raise UsageError(f"{base_tree} does not say its version", hint="give it: --base 0.5.9")
+    if edited_tree is not None:
+        edited = Tree.open(edited_tree).root
+        draft = from_trees(folder, version, tree.root, edited, below=below, take_modules=take_modules)
+    elif source is not None:
+        file = folder / PINS / f"{source}.yaml"
+        if not file.is_file():
+            known = ", ".join(sorted(p.stem for p in file.parent.glob("[0-9]*.yaml"))) or "none"
+            raise UnsupportedBaseError(
+                f"{folder.name} holds no pins for {source}", hint=f"pinned bases: {known}"
+            )
+        draft = from_base(read_base(folder, file), version, tree.root, folder.name)
     else:
-        edits, patches, copies = _pin_trees(folder, base, base_tree, edited_tree, below, take_modules)
-    modules = {**module_files(folder), **copies}
-    hidden = [path for path in modules if (base_tree / path).is_file()]
-    if hidden:
-        raise OverlayConflict(
-            "a module hides a file of the base", [Problem("the base has it", p) for p in hidden]
+        draft = from_diffs(folder, version, tree.root)
+    modules = {**module_files(folder), **draft.copies}
+    problems = [*draft.problems, *_contradictions(tree, manifest, draft, modules)]
+    if problems:
+        raise OverlayConflict(f"{folder.name} cannot be pinned to {version}; nothing was written", problems)
+    if not draft.edits and not modules:
+        raise UsageError(
+            f"there is nothing to pin for {folder.name}",
+            hint="give --edited-tree, or put diffs into edits/BASE or modules into files/",
         )
-    out: dict[str, bytes] = {f"files/{path}": data for path, data in copies.items()}
-    out.update(patches)
-    out[f"{PINS}/{base}.yaml"] = format_base(base, edits, patches).encode()
-    out[f"{PINS}/{MODULE_PINS}"] = format_modules(modules).encode()
-    stale = [
-        p for p in (folder / "edits" / base).glob("*.patch") if p.relative_to(folder).as_posix() not in out
+    return Pinned(version, draft.edits, tuple(sorted(modules)), _write(folder, draft, modules))
+
+
+def _contradictions(tree: Tree, manifest: Manifest, draft: Draft, modules: dict[str, bytes]) -> list[Problem]:
+    """What cannot be true of a base: it was edited, it has our modules, or it holds the change already."""
+    problems = [
+        Problem("the base has this file; a module of ours cannot", p) for p in modules if tree.read(p)
     ]
-    changed = [name for name, data in out.items() if not _same(folder / name, data)]
+    for path, edit in draft.edits.items():
+        if tree.recorded is not None and tree.recorded.get(path) != edit.base_sha256:
+            problems.append(Problem("the base's RECORD says other bytes: the base tree was edited", path))
+        note = manifest.notes.get(path)
+        upstream = note.upstream if note and note.upstream else manifest.upstream
+        why = landed_by_manifest(upstream, draft.base, tree.read)
+        if why:
+            problems.append(Problem(f"by the manifest it has landed in this base: {why}", path))
+    return problems
+
+
+def _write(folder: Path, draft: Draft, modules: dict[str, bytes]) -> tuple[str, ...]:
+    out: dict[str, bytes] = {f"files/{path}": data for path, data in draft.copies.items()}
+    out.update(draft.patches)
+    out[f"{PINS}/{draft.base}.yaml"] = format_base(draft.base, draft.edits, draft.patches).encode()
+    out[f"{PINS}/{MODULE_PINS}"] = format_modules(modules).encode()
+    old = {p.relative_to(folder).as_posix(): p for p in (folder / "edits" / draft.base).glob("*.patch")}
+    changed = [name for name, data in out.items() if not _holds(folder / name, data)]
     for name in changed:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(out[name])
-    for path in stale:
-        path.unlink()
-    changed += [path.relative_to(folder).as_posix() for path in stale]
-    return Pinned(base, edits, tuple(sorted(modules)), tuple(sorted(changed)))
+    stale = sorted(old.keys() - out.keys())
+    for name in stale:
+        old[name].unlink()
+    return tuple(sorted([*changed, *stale]))
 
 
-def _same(path: Path, data: bytes) -> bool:
+def _holds(path: Path, data: bytes) -> bool:
     return path.is_file() and path.read_bytes() == data
-
-
-def _patch_name(base: str, path: str) -> str:
-    return f"edits/{base}/{path.replace('/', '.')}.patch"
-
-
-Drafts = tuple[dict[str, FileEdit], dict[str, bytes], dict[str, bytes]]  # edits, diffs, modules to copy
-
-
-def _pin_diffs(folder: Path, base: str, base_tree: Path) -> Drafts:
-    edits: dict[str, FileEdit] = {}
-    patches: dict[str, bytes] = {}
-    problems: list[Problem] = []
-    for file in sorted((folder / "edits" / base).glob("*.patch")):
-        name = file.relative_to(folder).as_posix()
-        try:
-            path, hunks = parse_patch(file.read_bytes())
-        except PatchFormatError as exc:
-            problems.append(Problem(f"no complete unified diff: {exc}", path=name))
-            continue
-        target = base_tree / path
-        data = target.read_bytes() if target.is_file() else None
-        if data is None:
-            problems.append(Problem("the base has no such file", path=path))
-            continue
-        if path in edits:
-            problems.append(Problem("two diffs edit this file; write one", path=path))
-            continue
-        draft = FileEdit(path, sha256(data), name, hunks, ())
-        wrong = misfits(data, draft, folder.name)
-        if wrong:
-            problems += wrong
-            continue
-        new_name = _patch_name(base, path)
-        edits[path], patches[new_name] = pin_edit(path, data, draft.changes, new_name)
-    if problems:
-        raise OverlayConflict(f"the diffs of {folder.name} do not fit the base {base}", problems)
-    return edits, patches, {}
-
-
-def _pin_trees(
-    folder: Path, base: str, base_tree: Path, edited_tree: Path, below: Sequence[Overlay], take_modules: bool
-) -> Drafts:
-    others = compose(below, base)
-    changed, new, gone = diff_trees(base_tree, edited_tree)
-    problems = [Problem("the edited tree lacks it, and an overlay cannot remove a file", p) for p in gone]
-    edits: dict[str, FileEdit] = {}
-    patches: dict[str, bytes] = {}
-    for path in others.edits:
-        if path not in changed and (base_tree / path).is_file():
-            data = (base_tree / path).read_bytes()
-            changed[path] = (data, data)
-    for path, (old, edited) in sorted(changed.items()):
-        changes, wrong = _own_changes(path, old, edited, others)
-        problems += wrong
-        if wrong or not changes:
-            continue
-        if path.endswith(".py") and _syntax_error(edited) and not _syntax_error(old):
-            problems.append(Problem(f"the edited file is no Python: {_syntax_error(edited)}", path))
-            continue
-        name = _patch_name(base, path)
-        edits[path], patches[name] = pin_edit(path, old, changes, name)
-    copies: dict[str, bytes] = {}
-    kept = module_files(folder)
-    for path, data in new.items():
-        if kept.get(path) == data or (path in others.modules and others.modules[path][1] == data):
-            continue
-        if take_modules:
-            copies[path] = data
-        else:
-            what = "differs from the one in files/" if path in kept else "is not in files/"
-            problems.append(Problem(f"this new file {what}", path))
-    if problems:
-        raise OverlayConflict(
-            f"{folder.name} cannot be pinned; nothing was written",
-            problems,
-            hint="new files: --take-modules copies them into files/; other overlays in the tree: --with NAME",
-        )
-    if not edits and not kept and not copies:
-        raise UsageError(f"{edited_tree} does not differ from {base_tree}")
-    return edits, patches, copies
-
-
-def _own_changes(
-    path: str, base: bytes, edited: bytes, others: Composition
-) -> tuple[list[Change], list[Problem]]:
-    """Changes of `edited` in the base's lines, without those of the other overlays."""
-    if path not in others.edits:
-        return list(changes_between(base, edited)), []
-    start = others.render_file(path, base, others.names)
-    if not isinstance(start, bytes):
-        return [], start
-    theirs = sorted((c for _, edit in others.edits[path] for c in edit.changes), key=lambda c: c.start)
-    own: list[Change] = []
-    problems: list[Problem] = []
-    for change in changes_between(start, edited):
-        shift = 0
-        for other in theirs:
-            at = other.start + shift
-            if change.start > at + len(other.added):
-                shift += len(other.added) - len(other.removed)
-                continue
-            if change.end >= at:
-                who = tuple(name for name, _ in others.edits[path])
-                where = f"{change.start + 1}-{max(change.end, change.start + 1)}"
-                problems.append(
-                    Problem(f"the edit touches lines of {', '.join(who)}", path, who, lines=where)
-                )
-            break
-        own.append(Change(change.start - shift, change.removed, change.added))
-    return own, problems
-
-
-def _syntax_error(data: bytes) -> str:
-    try:
-        ast.parse(data)
-    except (SyntaxError, ValueError) as exc:
-        return f"{exc}"
-    return ""

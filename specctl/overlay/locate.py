@@ -1,0 +1,128 @@
+"""Where a hunk would go in bytes that are not its base, and what stands in its way. Exact lines only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from specctl.overlay.functions import MODULE, SourceMap
+from specctl.overlay.model import FileEdit, FunctionPin, Hunk
+from specctl.overlay.splice import line_diff
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one pinned function.
+
+    Attributes:
+        same: its source is the pinned one.
+        fits: each of its hunks has exactly one place left.
+    """
+
+    function: str
+    same: bool
+    fits: bool
+    message: str
+    detail: str = ""
+
+
+def places(source: SourceMap, block: Sequence[bytes], hunk: Hunk, names: Sequence[str]) -> list[int]:
+    """0-based lines at which `block` stands with its changed part inside one of the functions `names`.
+
+    Args:
+        block: `hunk.old` or `hunk.new`.
+    """
+    size = len(block)
+    lines = source.lines
+    found = []
+    for at in range(len(lines) - size + 1):
+        if lines[at] == block[0] and tuple(lines[at : at + size]) == tuple(block):
+            inside = {source.innermost(at + i) for i in _touched(hunk, block)}
+            if any(MODULE in names or _within(name, names) for name in inside):
+                found.append(at)
+    return found
+
+
+def _touched(hunk: Hunk, block: Sequence[bytes]) -> list[int]:
+    """Offsets in the block of changed lines and, at an insertion, of the lines at both sides."""
+    out: set[int] = set()
+    shift = 0
+    for change in hunk.changes:
+        at = change.start - hunk.start
+        size = len(change.removed)
+        if block is hunk.new:
+            at, size = at + shift, len(change.added)
+            shift += len(change.added) - len(change.removed)
+        out |= set(range(at, at + size)) if size else {at - 1, at}
+    return sorted(i for i in out if 0 <= i < len(block))
+
+
+def _within(name: str, names: Sequence[str]) -> bool:
+    return any(name == n or name.startswith(f"{n}.") for n in names)
+
+
+def without(data: bytes, edits: Sequence[FileEdit]) -> bytes:
+    """The bytes with each hunk that stands in them exactly once taken out: what is left beside our edits."""
+    for edit in edits:
+        for index, hunk in enumerate(edit.hunks):
+            source = SourceMap(data)
+            found = places(source, hunk.new, hunk, hunk_functions(edit, index))
+            if len(found) == 1:
+                at = found[0]
+                lines = [*source.lines[:at], *hunk.old, *source.lines[at + len(hunk.new) :]]
+                data = b"".join(lines)
+    return data
+
+
+def hunk_functions(edit: FileEdit, index: int) -> list[str]:
+    return [pin.name for pin in edit.functions if index in pin.hunks]
+
+
+def judge_function(source: SourceMap, edit: FileEdit, pin: FunctionPin) -> Verdict:
+    """Compare a pinned function with the one of the same name in other bytes."""
+    if pin.name not in source:
+        return Verdict(pin.name, False, False, "the function is gone", _elsewhere(source, pin.name))
+    if source.fingerprint(pin.name) == pin.sha256:
+        return Verdict(pin.name, True, True, "the function is as pinned; the file changed elsewhere")
+    details = []
+    message = ""
+    for index in pin.hunks:
+        hunk = edit.hunks[index]
+        found = places(source, hunk.old, hunk, hunk_functions(edit, index))
+        if len(found) == 1:
+            continue
+        if found:
+            message = "the function changed, and the edit's context stands in it more than once"
+            details.append("at lines " + ", ".join(str(at + 1) for at in found))
+        else:
+            message = "the function changed where the edit goes"
+            details.append(line_diff(hunk.old, _nearest(source, hunk.old, pin.name)))
+    if message:
+        return Verdict(pin.name, False, False, message, "\n".join(details))
+    return Verdict(
+        pin.name, False, True, "the function changed, but not where the edit goes: read it before pinning"
+    )
+
+
+def _nearest(source: SourceMap, block: Sequence[bytes], name: str) -> Sequence[bytes]:
+    """The window of the function that shares most lines with the block."""
+    span = source.span(name)
+    margin = len(block)
+    lines = source.lines[max(span.start - margin, 0) : span.end + margin]
+    wanted = Counter(line.strip() for line in block if line.strip())
+    best, best_score = 0, -1
+    for at in range(max(len(lines) - len(block) + 1, 1)):
+        window = Counter(line.strip() for line in lines[at : at + len(block)] if line.strip())
+        score = (wanted & window).total()
+        if score > best_score:
+            best, best_score = at, score
+    return lines[best : best + len(block)] if best_score > 0 else ()
+
+
+def _elsewhere(source: SourceMap, name: str) -> str:
+    last = name.rpartition(".")[2]
+    same = [n for n in source.names() if n.rpartition(".")[2] == last]
+    near = same or get_close_matches(name, source.names(), 2, 0.75)
+    return f"perhaps it is now {' or '.join(near[:2])}" if near else "nothing of a like name is in the file"
