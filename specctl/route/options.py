@@ -1,0 +1,80 @@
+"""A release's own command line, rebuilt with argparse from its list of arguments.
+
+argparse splits a command line the same way here as in the server: `--flag=value`, unique prefixes such as
+`--speculative-algo`, repeated flags (the last one wins) and wrong types all behave as they do there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any, NoReturn
+
+# Flags of the dynamic-disable overlay: each takes one value. A base without the overlay refuses them, but
+# specctl only asks about servers that run a distribution.
+OVERLAY_FLAGS: tuple[dict[str, Any], ...] = (
+    {"flags": ["--speculative-disable-batch-threshold"], "type": "int"},
+    {"flags": ["--speculative-resume-batch-threshold"], "type": "int"},
+    {"flags": ["--speculative-resume-steps"], "type": "int"},
+    {"flags": ["--speculative-disable-draft-sync"], "choices": ["cold", "lazy", "warm"]},
+)
+
+_TYPES = {"int": int, "float": float}
+
+
+class CommandLineError(Exception):
+    """argparse refuses the command line; the text is argparse's own."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise CommandLineError(message if len(message) <= 240 else f"{message[:240]} ...")
+
+
+@lru_cache(maxsize=8)
+def load_options(name: str) -> tuple[dict[str, Any], ...]:
+    """The arguments of one release, from the data file `name` of this package."""
+    text = resources.files("specctl.route").joinpath("data").joinpath(name).read_text(encoding="utf-8")
+    return tuple(json.loads(text))
+
+
+def build_parser(options: Sequence[dict[str, Any]]) -> argparse.ArgumentParser:
+    """A parser that accepts what `options` describe; unset options are None, unset switches False."""
+    parser = _Parser(add_help=False)
+    for option in options:
+        keywords: dict[str, Any] = {"dest": option["dest"]} if "dest" in option else {}
+        if option.get("nargs") == 0:
+            parser.add_argument(*option["flags"], action="store_true", **keywords)
+            continue
+        kind = _TYPES.get(option.get("type", ""))
+        if kind is not None:
+            keywords["type"] = kind
+        for key in ("nargs", "choices"):  # `required` is left out: a question may come without its model
+            if key in option:
+                keywords[key] = option[key]
+        parser.add_argument(*option["flags"], **keywords)
+    return parser
+
+
+def parse(options: Sequence[dict[str, Any]], argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Parse server arguments.
+
+    Returns:
+        The values, and the arguments that the release does not know.
+
+    Raises:
+        CommandLineError: the server's own parser would refuse them.
+    """
+    return build_parser(options).parse_known_args(list(argv))
+
+
+def switches(options: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Destinations of the flags that take no value."""
+    found = set()
+    for option in options:
+        if option.get("switch"):
+            found.add(option.get("dest") or option["flags"][0].lstrip("-").replace("-", "_"))
+    return frozenset(found)
