@@ -13,10 +13,14 @@ class HostError(SpecctlError):
 
 
 class Unreachable(HostError):
-    """The host cannot be reached, or the link was lost; what ran there may still be running."""
+    """The host cannot be reached, or the link was lost.
+
+    `started` says whether a command had been sent: if so, it may still be running there.
+    """
 
     code = "unreachable"
     exit_code = ExitCode.UNREACHABLE
+    started: bool = False
 
 
 class HostKeyRefused(Unreachable):

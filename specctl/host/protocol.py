@@ -67,7 +67,7 @@ class Host(Protocol):
         timeout_s: float | None = None,
         sudo: bool = False,
     ) -> int:
-        """Run and hand over each line of stdout as it comes (long lines are cut at 64 KiB); False stops it."""
+        """Run and hand over each line of stdout as it comes (cut at 64 KiB each); False stops it."""
         ...
 
     def put(

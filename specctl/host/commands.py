@@ -1,0 +1,293 @@
+"""What every host can do once it can run one command: files and scripts, by small programs on its stdin."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from specctl.errors import UsageError
+from specctl.host import command, programs
+from specctl.host.capture import KEPT, Lines
+from specctl.host.errors import CommandFailed, PythonMissing, SudoNeedsPassword
+from specctl.host.files import refused
+from specctl.host.protocol import Result
+
+BLOCK = 256 << 10  # bytes sent at once
+PYTHONS = ("python3", "/usr/libexec/platform-python")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One command as the transport has to carry it out."""
+
+    argv: tuple[str, ...]
+    stdin: Iterable[bytes] | None = None
+    timeout_s: float | None = None
+    stall: bool = False  # the deadline counts from the last byte that was sent
+    sudo: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    keep: int = KEPT  # bytes
+    lines: Lines | None = None  # where stdout goes instead of being kept
+    repeatable: bool = False  # may open a new connection when the old one was found dead
+
+
+class CommandHost(ABC):
+    """A `Host` on top of one method that runs a command."""
+
+    def __init__(self, name: str, *, command_timeout_s: float = 120.0, python: str = "python3") -> None:
+        self.name = name
+        self._timeout_s = command_timeout_s
+        self._pythons = tuple(dict.fromkeys((*PYTHONS, python)))
+        self._sudo_works = False
+
+    @abstractmethod
+    def _execute(self, call: Call) -> Result:
+        """Run one command to its end, whatever its exit code.
+
+        Raises:
+            Unreachable: the link was lost.
+            HostTimeout: the deadline passed; what can be ended there has been.
+        """
+
+    @property
+    @abstractmethod
+    def is_root(self) -> bool:
+        """True when the user has no need of sudo."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the connection."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float | None = None,
+        sudo: bool = False,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        check: bool = True,
+    ) -> Result:
+        """See `Host.run`."""
+        call = Call(
+            tuple(argv),
+            stdin=None if stdin is None else (stdin,),
+            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+            sudo=sudo,
+            env=env or {},
+            cwd=cwd,
+        )
+        result = self._finish(call)
+        if check and not result.ok:
+            raise failed(self.name, result)
+        return result
+
+    def stream(
+        self,
+        argv: Sequence[str],
+        on_line: Callable[[bytes], bool | None],
+        *,
+        timeout_s: float | None = None,
+        sudo: bool = False,
+    ) -> int:
+        """See `Host.stream`; the exit code is -1 when `on_line` stopped it."""
+        lines = Lines(on_line)
+        result = self._finish(Call(tuple(argv), timeout_s=timeout_s, sudo=sudo, lines=lines))
+        return -1 if lines.stopped else result.exit_code
+
+    def script(
+        self,
+        source: str,
+        params: Mapping[str, object],
+        *,
+        timeout_s: float | None = None,
+        sudo: bool = False,
+        python: str = "python3",
+    ) -> object:
+        """See `Host.script`."""
+        call = Call(
+            command.python(programs.LOADER, tuple(dict.fromkeys((python, *self._pythons)))),
+            stdin=(_packed(source, params),),
+            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+            sudo=sudo,
+            repeatable=True,
+        )
+        return self._answer(call)
+
+    def put(
+        self,
+        local: Path,
+        remote: str,
+        *,
+        sha256: str,
+        mode: int = 0o644,
+        sudo: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> bool:
+        """See `Host.put`.
+
+        Raises:
+            UsageError: the local file is not there, or is not the one that `sha256` names.
+        """
+        try:
+            seen = _hash_of(local)
+        except OSError as exc:
+            raise UsageError(f"{local} cannot be read: {exc.strerror}", context={"host": self.name}) from exc
+        if seen != sha256:
+            raise UsageError(
+                f"{local} is not the file that was planned",
+                code="wrong-file",
+                context={"host": self.name, "expected sha256": sha256, "seen sha256": seen},
+                hint="build the distribution again, then plan again",
+            )
+        size = local.stat().st_size
+        facts = {"path": remote, "size": size, "sha256": sha256, "mode": mode}
+        if self._look(remote, {**facts, "want": "sha256"}, sudo=sudo).get("same"):
+            return False
+        self._receive(facts, _blocks(local, progress), sudo=sudo)
+        return True
+
+    def write(self, data: bytes, remote: str, *, mode: int = 0o644, sudo: bool = False) -> None:
+        """See `Host.write`."""
+        facts = {"path": remote, "size": len(data), "sha256": hashlib.sha256(data).hexdigest(), "mode": mode}
+        self._receive(facts, (data,), sudo=sudo)
+
+    def read(self, remote: str, *, limit: int = 4 << 20, sudo: bool = False) -> bytes | None:
+        """See `Host.read`."""
+        data = self._look(remote, {"path": remote, "want": "bytes", "limit": limit}, sudo=sudo, limit=limit)[
+            "data"
+        ]
+        return None if data is None else base64.b64decode(str(data))
+
+    # -- within
+
+    def _look(
+        self, path: str, params: Mapping[str, object], *, sudo: bool, limit: int = 0
+    ) -> dict[str, object]:
+        call = Call(
+            command.python(programs.LOADER, self._pythons),
+            stdin=(_packed(programs.source("look"), params),),
+            timeout_s=max(self._timeout_s, 600.0),  # a hash of several GB on a slow disk takes its time
+            sudo=sudo,
+            keep=max(KEPT, 3 * limit),
+            repeatable=True,
+        )
+        answer = self._answer(call)
+        if not isinstance(answer, dict) or "errno" in answer:
+            raise refused(self.name, path, "read", answer)
+        return answer
+
+    def _receive(self, facts: Mapping[str, object], blocks: Iterable[bytes], *, sudo: bool) -> None:
+        params = {**facts, "stall_s": max(1, round(self._timeout_s))}
+        head = _packed(programs.source("receive"), params)
+
+        def everything() -> Iterable[bytes]:
+            yield head
+            yield from blocks
+
+        call = Call(
+            command.python(programs.LOADER, self._pythons),
+            stdin=everything(),
+            timeout_s=self._timeout_s,
+            stall=True,
+            sudo=sudo,
+        )
+        answer = self._answer(call)
+        if not isinstance(answer, dict) or answer.get("state") != "written":
+            raise refused(self.name, str(facts["path"]), "written", answer)
+
+    def _answer(self, call: Call) -> object:
+        """Run a program and return the JSON document it printed last; noise around it is passed over."""
+        result = self._finish(call)
+        if result.exit_code == 127:
+            raise PythonMissing(
+                f"{self.name} has no Python that specctl could use",
+                context={"host": self.name, "looked for": ", ".join(call.argv[5:])},
+                hint="install Python 3 there, or name one in the inventory (python:)",
+            )
+        if not result.ok:
+            raise failed(self.name, result)
+        for text in reversed(result.stdout.splitlines()):
+            try:
+                document: object = json.loads(text)
+            except ValueError:
+                continue
+            return document
+        raise failed(self.name, result, "printed no JSON document")
+
+    def _finish(self, call: Call) -> Result:
+        if call.sudo and self.is_root:
+            call = _without_sudo(call)
+        result = self._execute(call)
+        if call.sudo and result.exit_code in (1, 127) and not self._sudo_works:
+            self._check_sudo()
+        self._sudo_works = self._sudo_works or (call.sudo and result.ok)
+        return result
+
+    def _check_sudo(self) -> None:
+        """Tell 'the command failed' from 'sudo did not run it', without reading sudo's words."""
+        probe = self._execute(Call(("true",), timeout_s=self._timeout_s, sudo=True))
+        if probe.ok:
+            self._sudo_works = True
+            return
+        raise SudoNeedsPassword(
+            f"sudo asks for a password on {self.name}, or is not allowed there",
+            context={"host": self.name, "command": "sudo -n true", "output": probe.tail},
+            hint="allow it without a password (NOPASSWD in sudoers) for the deploy user, log in as root, "
+            "or use systemd-user with a root folder that the user owns",
+        )
+
+
+def failed(host: str, result: Result, what: str | None = None) -> CommandFailed:
+    """The error for a command that ended badly, with the end of its output."""
+    return CommandFailed(
+        f"{result.argv[0]} {what or _ended(result.exit_code)} on {host}",
+        context={
+            "host": host,
+            "command": command.shown(result.argv),
+            "output": result.tail or "(none)",
+        },
+    )
+
+
+def _ended(code: int) -> str:
+    if code == 127:
+        return "was not found"
+    if code > 128:
+        return f"was killed by signal {code - 128}"
+    return f"ended with exit code {code}"
+
+
+def _packed(source: str, params: Mapping[str, object]) -> bytes:
+    """A program and its parameters as `programs.LOADER` reads them."""
+    text = source.encode()
+    return b"%d\n" % len(text) + text + json.dumps(params).encode() + b"\n"
+
+
+def _without_sudo(call: Call) -> Call:
+    return Call(**{**call.__dict__, "sudo": False})
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as handle:
+        digest = hashlib.sha256()
+        for block in iter(lambda: handle.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(path: Path, progress: Callable[[int], None] | None) -> Iterable[bytes]:
+    sent = 0
+    with path.open("rb") as handle:
+        for block in iter(lambda: handle.read(BLOCK), b""):
+            yield block
+            sent += len(block)
+            if progress:
+                progress(sent)
