@@ -47,6 +47,8 @@ def as_log_slice(raw: Any, where: str) -> LogSlice:
 def journal_line(data: bytes, unit: str, user: bool) -> LogLine | None:
     """One line of `journalctl -o json -f`; None when it is none of the unit's own."""
     entry = journal.parse_entry(data)
+    if entry is None and data.startswith(b"{"):
+        return LogLine(text="(a line of more than 64 KiB was left out)", cut=True)
     if entry is None or not journal.belongs(entry, unit, user):
         return None
     return as_log_line(journal.as_line(entry))

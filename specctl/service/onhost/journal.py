@@ -17,6 +17,7 @@ from typing import Any
 # journald's "Suppressed N messages from UNIT" (SD_MESSAGE_JOURNAL_DROPPED)
 DROPPED_ID = "a596d6fe7bfa4994828e72309e95d61e"
 TEXT_LIMIT = 8192  # bytes of one line's text that are kept
+ANSWER_LIMIT = 2 << 20  # bytes of each list of lines in the answer
 JSON_LIMIT = 8 << 20  # bytes of one journal entry that are read
 GAP_ENTRIES = 500000  # entries looked at for gaps
 
@@ -110,6 +111,18 @@ def sequence_gaps(cursors: Iterable[str]) -> int:
             missing += found[1] - last[found[0]] - 1
         last[found[0]] = found[1]
     return missing
+
+
+def newest(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest of these lines that fit into the answer."""
+    kept: list[dict[str, Any]] = []
+    room = ANSWER_LIMIT
+    for line in reversed(list(lines)):
+        room -= len(json.dumps(line))
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
 
 
 class Sorter:
@@ -208,16 +221,18 @@ def read(params: dict[str, Any]) -> dict[str, Any]:
         reasons.append(notes)
     if cursor and not holds(base, cursor):
         reasons.append("the journal no longer holds the entry of the cursor (rotated away)")
-    if sorter.overflow:
-        reasons.append(f"{sorter.overflow} older matching lines were left out")
+    lines = newest(sorter.lines)
+    left_out = sorter.overflow + len(sorter.lines) - len(lines)
+    if left_out:
+        reasons.append(f"{left_out} older matching lines were left out")
     if sorter.match and not sorter.lines:
         before(sorter, base, params)
         if params["full"] and not sorter.dropped:
             sorter.dropped += gaps(base, after)
     return {
-        "lines": list(sorter.lines),
-        "earlier": list(sorter.earlier),
-        "tail": list(sorter.tail),
+        "lines": lines,
+        "earlier": newest(sorter.earlier),
+        "tail": newest(sorter.tail),
         "dropped": sorter.dropped,
         "complete": not reasons,
         "reason": "; ".join(reasons),

@@ -9,11 +9,12 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 LINE_LIMIT = 1 << 16  # bytes of one line; the rest of it is skipped
-TEXT_LIMIT = 8192
+TEXT_LIMIT = 8192  # bytes of one line's text that are kept
+ANSWER_LIMIT = 2 << 20  # bytes of each list of lines in the answer
 READ_LIMIT = 1 << 28  # bytes that are read in all, the newest
 HEADER = re.compile(rb"^specctl: invocation ([0-9A-Za-z._-]{1,64})\r?$")
 
@@ -93,19 +94,32 @@ def read(params: dict[str, Any]) -> dict[str, Any]:
                 if not match or any(m in data for m in match):
                     overflow += mine and len(lines) == lines.maxlen
                     (lines if mine else earlier).append(line)
+    overflow += len(lines) - len(newest(lines))
     if overflow:
         reasons.append(f"{overflow} older matching lines were left out")
     if not files:
         reasons.append("there is no log at " + params["path"])
     return {
-        "lines": list(lines),
-        "earlier": list(earlier) if match else [],
-        "tail": list(tail),
+        "lines": newest(lines),
+        "earlier": newest(earlier) if match else [],
+        "tail": newest(tail),
         "dropped": 0,
         "complete": not reasons,
         "reason": "; ".join(reasons),
         **counts,
     }
+
+
+def newest(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest of these lines that fit into the answer."""
+    kept: list[dict[str, Any]] = []
+    room = ANSWER_LIMIT
+    for line in reversed(list(lines)):
+        room -= len(json.dumps(line))
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
 
 
 def where(cursor: str, files: list[tuple[str, os.stat_result]], reasons: list[str]) -> tuple[int, int]:

@@ -1,0 +1,32 @@
+"""What a host remembers about a server."""
+
+from __future__ import annotations
+
+import pytest
+
+from specctl.service.state import ServerState, state_path
+
+STATE = ServerState(
+    "main", "r1", "0.5.9+specctl.1", "specctl-main.service", cursor="journal:s=1", invocation="a"
+)
+
+
+def test_a_state_is_read_back_as_it_was_written() -> None:
+    assert ServerState.from_json(STATE.to_json()) == STATE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[]", b"null", b"{}", b'{"server": 1, "release": "r", "distribution": "d", "unit": "u"}',
+     STATE.to_json().replace(b'"schema": 1', b'"schema": 2'), b"\xff"],
+)  # fmt: skip
+def test_a_damaged_state_counts_as_none(data: bytes) -> None:
+    assert ServerState.from_json(data) is None
+
+
+def test_a_key_of_a_later_version_is_left_out() -> None:
+    assert ServerState.from_json(STATE.to_json().replace(b"{", b'{"later": 1,', 1)) == STATE
+
+
+def test_the_path_is_below_the_servers_folder() -> None:
+    assert state_path("/opt/specctl/", "main") == "/opt/specctl/servers/main/state.json"
