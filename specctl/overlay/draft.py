@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from specctl.overlay.compose import Composition, compose
 from specctl.overlay.errors import Problem
 from specctl.overlay.functions import MODULE, SourceMap, functions_of
+from specctl.overlay.landed import is_telling
 from specctl.overlay.locate import hunk_functions, places
 from specctl.overlay.model import BasePins, Change, FileEdit, FunctionPin, Overlay, sha256
 from specctl.overlay.patch import (
@@ -76,7 +77,8 @@ def pin_edit(path: str, base: bytes, changes: Sequence[Change], patch: str) -> t
         for name in touched:
             names.setdefault(name, []).append(index)
     functions = tuple(FunctionPin(name, before.fingerprint(name), tuple(at)) for name, at in names.items())
-    return FileEdit(path, sha256(base), patch, hunks, functions), format_patch(path, hunks, sections)
+    edit = FileEdit(path, sha256(base), patch, hunks, functions)
+    return replace(edit, telling=is_telling(before, edit)), format_patch(path, hunks, sections)
 
 
 def from_diffs(folder: Path, base: str, base_tree: Path) -> Draft:

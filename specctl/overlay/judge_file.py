@@ -111,16 +111,24 @@ class FileJudge:
     def _moved_on(self, overlay: Overlay, path: str, edit: FileEdit, source: SourceMap) -> list[Finding]:
         """A file of another release: would the edit still fit?"""
         rows = [judge_function(source, edit, pin) for pin in edit.functions]
+        by_hand = f"edit a copy of this release by hand, then: {self._pin(overlay)} --edited-tree DIR"
         if all(row.fits for row in rows):
-            hint = f"a new pin will do: {self._port(overlay)}"
+            again = f"a new pin will do: {self._port(overlay)}"
             return [
-                self._finding(overlay, path, State.DRIFTED, r.message, function=r.function, hint=hint)
+                self._finding(
+                    overlay,
+                    path,
+                    State.DRIFTED,
+                    r.message,
+                    function=r.function,
+                    detail=r.detail,
+                    hint=again if all(row.movable for row in rows) else by_hand,
+                )
                 for r in rows
             ]
-        hint = f"edit a copy of this release by hand, then: {self._pin(overlay)} --edited-tree DIR"
         return [
             self._finding(
-                overlay, path, State.CONFLICT, r.message, function=r.function, detail=r.detail, hint=hint
+                overlay, path, State.CONFLICT, r.message, function=r.function, detail=r.detail, hint=by_hand
             )
             for r in rows
             if not r.fits
@@ -134,11 +142,15 @@ class FileJudge:
             installed_so = recorded == sha256(data)
             message += "; it was installed like this" if installed_so else "; it was edited after the install"
         rest = without(data, [owned for _, owned in self.comp.edits[path]])
+        if without(data, [edit]) != data:
+            message += "; the overlay's edit stands in it"
         if sha256(data.replace(b"\r\n", b"\n")) == edit.base_sha256:
             rows: list[tuple[str | None, str]] = [(None, "only its line ends differ: CR LF instead of LF")]
         else:
             rows = self._against(path, edit, rest) or self._pinned_functions(edit, rest)
         hint = "install the release again, or make an overlay of the edit"
+        if "+specctl" in (self.tree.version or ""):
+            hint = "it was built from another state of the overlays: build and install again"
         return [
             self._finding(overlay, path, State.FOREIGN, message, function=function, detail=detail, hint=hint)
             for function, detail in rows
@@ -155,7 +167,8 @@ class FileJudge:
         rows = [judge_function(source, edit, pin) for pin in edit.functions]
         differing = [row for row in rows if not row.same]
         if differing:
-            return [(row.function, "\n".join(filter(None, (row.message, row.detail)))) for row in differing]
+            away = "not as pinned, though not where the edit goes"
+            return [(row.function, away if row.fits else f"{row.message}\n{row.detail}") for row in differing]
         return [
             (None, "the functions that the overlay edits are as pinned; the change is elsewhere in the file")
         ]

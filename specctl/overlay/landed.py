@@ -11,7 +11,7 @@ from specctl.overlay.functions import MODULE, SourceMap
 from specctl.overlay.locate import hunk_functions
 from specctl.overlay.model import FileEdit, Hunk, Upstream
 
-_TELLING = 8  # characters of an added line that say more than `else:` or `pass`
+_WORDS = 8  # characters of an added line that say more than `else:` or `pass`
 
 
 def landed_by_manifest(upstream: Upstream, version: str | None, read: Callable[[str], bytes | None]) -> str:
@@ -30,19 +30,21 @@ def landed_by_manifest(upstream: Upstream, version: str | None, read: Callable[[
     return ""
 
 
-def landed_by_lines(source: SourceMap, edit: FileEdit) -> bool:
-    """True when every hunk's added lines stand in its functions, in order, and its removed lines are gone.
+def is_telling(base: SourceMap, edit: FileEdit) -> bool:
+    """Whether added lines that stand in a later release show that it has the change.
 
-    Hunks that add nothing telling (blank lines, `else:`) are no proof by themselves: one telling line in the
-    file is needed.
+    They do not when the base holds the like already, or when a hunk adds nothing but lines such as `else:`.
     """
-    telling = any(
-        len(line.strip()) >= _TELLING
-        for hunk in edit.hunks
-        for change in hunk.changes
-        for line in change.added
-    )
-    return telling and all(_has(source, hunk, hunk_functions(edit, i)) for i, hunk in enumerate(edit.hunks))
+    for index, hunk in enumerate(edit.hunks):
+        words = any(len(line.strip()) >= _WORDS for change in hunk.changes for line in change.added)
+        if not words or _has(base, hunk, hunk_functions(edit, index)):
+            return False
+    return True
+
+
+def landed_by_lines(source: SourceMap, edit: FileEdit) -> bool:
+    """True when every hunk's added lines stand in its functions, in order, and its removed lines are gone."""
+    return edit.telling and all(_has(source, h, hunk_functions(edit, i)) for i, h in enumerate(edit.hunks))
 
 
 def _has(source: SourceMap, hunk: Hunk, names: list[str]) -> bool:

@@ -18,12 +18,14 @@ class Verdict:
 
     Attributes:
         same: its source is the pinned one.
-        fits: each of its hunks has exactly one place left.
+        fits: the edit could be pinned again without thinking it over.
+        movable: each of its hunks has exactly one place left, so that this can be done by machine.
     """
 
     function: str
     same: bool
     fits: bool
+    movable: bool
     message: str
     detail: str = ""
 
@@ -36,6 +38,8 @@ def places(source: SourceMap, block: Sequence[bytes], hunk: Hunk, names: Sequenc
     """
     size = len(block)
     lines = source.lines
+    if not size:
+        return [0] if not lines else []
     found = []
     for at in range(len(lines) - size + 1):
         if lines[at] == block[0] and tuple(lines[at : at + size]) == tuple(block):
@@ -83,27 +87,32 @@ def hunk_functions(edit: FileEdit, index: int) -> list[str]:
 def judge_function(source: SourceMap, edit: FileEdit, pin: FunctionPin) -> Verdict:
     """Compare a pinned function with the one of the same name in other bytes."""
     if pin.name not in source:
-        return Verdict(pin.name, False, False, "the function is gone", _elsewhere(source, pin.name))
-    if source.fingerprint(pin.name) == pin.sha256:
-        return Verdict(pin.name, True, True, "the function is as pinned; the file changed elsewhere")
+        return Verdict(pin.name, False, False, False, "the function is gone", _elsewhere(source, pin.name))
+    same = source.fingerprint(pin.name) == pin.sha256
     details = []
-    message = ""
+    several = False
     for index in pin.hunks:
         hunk = edit.hunks[index]
         found = places(source, hunk.old, hunk, hunk_functions(edit, index))
-        if len(found) == 1:
-            continue
-        if found:
-            message = "the function changed, and the edit's context stands in it more than once"
-            details.append("at lines " + ", ".join(str(at + 1) for at in found))
-        else:
-            message = "the function changed where the edit goes"
+        if len(found) > 1:
+            several = True
+            details.append("the edit's lines stand at " + ", ".join(str(at + 1) for at in found))
+        elif not found:
             details.append(line_diff(hunk.old, _nearest(source, hunk.old, pin.name)))
-    if message:
-        return Verdict(pin.name, False, False, message, "\n".join(details))
-    return Verdict(
-        pin.name, False, True, "the function changed, but not where the edit goes: read it before pinning"
-    )
+    detail = "\n".join(details)
+    if same and not details:
+        return Verdict(pin.name, True, True, True, "the function is as pinned; the file changed elsewhere")
+    if same:
+        return Verdict(
+            pin.name, True, True, False, "the function is as pinned; lines beside it changed", detail
+        )
+    if not details:
+        text = "the function changed, but not where the edit goes: read it before pinning"
+        return Verdict(pin.name, False, True, True, text)
+    text = "the function changed where the edit goes"
+    if several:
+        text = "the function changed, and the edit fits more than one place in it"
+    return Verdict(pin.name, False, False, False, text, detail)
 
 
 def _nearest(source: SourceMap, block: Sequence[bytes], name: str) -> Sequence[bytes]:

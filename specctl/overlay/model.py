@@ -107,6 +107,8 @@ class FileEdit:
     patch: str  # path of the diff below the overlay's folder
     hunks: tuple[Hunk, ...]
     functions: tuple[FunctionPin, ...]
+    # False when the base holds lines like the added ones already: they are then no sign of having landed
+    telling: bool = True
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -42,7 +42,8 @@ def parse_patch(data: bytes) -> tuple[str, tuple[Hunk, ...]]:
     if len(files) != 1:
         raise PatchFormatError(f"it must edit exactly one file, and it names {len(files)}")
     file = files[0]
-    if not file.is_modified_file or file.is_rename:
+    path = file.source_file.removeprefix("a/")
+    if path != file.target_file.removeprefix("b/") or "/dev/null" in (file.source_file, file.target_file):
         raise PatchFormatError("it must edit one existing file: modules of ours belong into files/")
     first = next(i for i, line in enumerate(lines) if line.startswith("--- "))
     held = 2 + sum(1 + len(hunk) for hunk in file)
@@ -68,7 +69,7 @@ def parse_patch(data: bytes) -> tuple[str, tuple[Hunk, ...]]:
             )
         shift += len(parsed.new) - len(parsed.old)
         previous_end = parsed.start + len(parsed.old)
-    return file.path, hunks
+    return path, hunks
 
 
 def _hunk(raw: object) -> Hunk:
@@ -100,10 +101,14 @@ def _hunk(raw: object) -> Hunk:
         elif row.line_type == "-":
             old.append(line)
             removed.append(line)
-        else:
+        elif row.line_type == "+":
             new.append(line)
             added.append(line)
+        else:
+            raise PatchFormatError("a blank line follows a hunk: the hunk is longer than its header says")
     flush()
+    if not all(line.endswith(b"\n") for side in (old, new) for line in side[:-1]):
+        raise PatchFormatError("a line in the middle of a hunk has no line end")
     return Hunk(start=start, old=tuple(old), new=tuple(new), changes=tuple(changes))
 
 

@@ -38,7 +38,7 @@ def read_base(folder: Path, file: Path) -> BasePins:
 
 
 def _edit(folder: Path, doc: Document, path: str) -> FileEdit:
-    doc.only(("patch", "patch_sha256", "base_sha256", "functions"))
+    doc.only(("patch", "patch_sha256", "base_sha256", "functions", "telling"))
     patch = doc.text("patch")
     again = f"pin it again: specctl overlay pin {folder.name} --base-tree DIR"
     try:
@@ -69,7 +69,8 @@ def _edit(folder: Path, doc: Document, path: str) -> FileEdit:
         raise doc.error(
             f"hunk {min(unowned) + 1} of {patch} belongs to no function", key="functions", hint=again
         )
-    return FileEdit(path, doc.text("base_sha256"), patch, hunks, tuple(functions))
+    telling = "telling" not in doc or doc.choice("telling", ("true", "false")) == "true"
+    return FileEdit(path, doc.text("base_sha256"), patch, hunks, tuple(functions), telling)
 
 
 def read_modules(folder: Path) -> dict[str, bytes]:
@@ -121,6 +122,7 @@ def format_base(version: str, edits: Mapping[str, FileEdit], patches: Mapping[st
             "patch": edit.patch,
             "patch_sha256": sha256(patches[edit.patch]),
             "base_sha256": edit.base_sha256,
+            "telling": edit.telling,
             "functions": {
                 f.name: {"sha256": f.sha256, "hunks": [i + 1 for i in f.hunks]} for f in edit.functions
             },

@@ -104,6 +104,7 @@ def _put_back(undo: list[tuple[Path | None, Path]]) -> list[str]:
         try:
             if backup is not None:
                 backup.replace(target)
+                backup.unlink(missing_ok=True)  # renaming a file onto another name of itself does nothing
             else:
                 target.unlink(missing_ok=True)
         except OSError as exc:
