@@ -15,6 +15,7 @@ from specctl.cli.output import Output
 from specctl.config.inventory import load_inventory
 from specctl.config.model import HostConfig, Inventory
 from specctl.config.selection import select
+from specctl.errors import SpecctlError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,7 +87,39 @@ def default_inventory(cwd: Path, configured: str | None) -> Path:
     Raises:
         UsageError: none of them is there.
     """
-    raise NotImplementedError
+    if configured:
+        return Path(configured)
+    for candidate in (Path("hosts"), Path("hosts.yaml")):
+        if (cwd / candidate).exists():
+            return candidate
+    raise UsageError(
+        "there is no inventory",
+        code="no-inventory",
+        context={"looked for": "$SPECCTL_INVENTORY, hosts/, hosts.yaml", "in": str(cwd)},
+        hint="name one with -i FILE; hosts/example.yaml of specctl shows how to write it",
+    )
+
+
+def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completion of names from the inventory; a broken inventory completes to nothing."""
+
+    def complete(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+        try:
+            path = ctx.params.get("inventory") or default_inventory(
+                Path.cwd(), os.environ.get("SPECCTL_INVENTORY")
+            )
+            inventory = load_inventory(Path(path), environ=os.environ)
+        except SpecctlError:
+            return []
+        names = {
+            "hosts": [h.name for h in inventory.hosts],
+            "groups": list(inventory.groups),
+            "servers": sorted({s.name for h in inventory.hosts for s in h.servers}),
+        }[kind]
+        before, comma, last = typed.rpartition(",")
+        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+    return complete
 
 
 def _split(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,9 +136,27 @@ _OPTIONS = (
         help="Inventory file or folder [default: $SPECCTL_INVENTORY, ./hosts, ./hosts.yaml].",
     ),
     click.option(
-        "--hosts", multiple=True, metavar="NAMES", help="Only these hosts: names, ranges, globs; a,b."
+        "--hosts",
+        multiple=True,
+        metavar="NAMES",
+        shell_complete=_complete("hosts"),
+        help="Only these hosts: names, ranges gpu-[01:04], globs gpu-*; a,b or given again.",
     ),
-    click.option("--group", "groups", multiple=True, metavar="NAMES", help="Only hosts of these groups."),
+    click.option(
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="NAMES",
+        shell_complete=_complete("groups"),
+        help="Only hosts of these groups.",
+    ),
     click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N of them."),
-    click.option("--server", "servers", multiple=True, metavar="NAMES", help="Only servers of these names."),
+    click.option(
+        "--server",
+        "servers",
+        multiple=True,
+        metavar="NAMES",
+        shell_complete=_complete("servers"),
+        help="Only servers of these names.",
+    ),
 )
