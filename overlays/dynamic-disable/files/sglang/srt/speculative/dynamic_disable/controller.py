@@ -1,0 +1,108 @@
+"""One controller for each worker: decides each decode step, and runs it when speculation is off."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from sglang.srt.speculative.dynamic_disable import settings as settings_module
+from sglang.srt.speculative.dynamic_disable.graphs import DecodeGraphs
+from sglang.srt.speculative.dynamic_disable.pending import PendingPairs
+from sglang.srt.speculative.dynamic_disable.rebuild import Rebuild
+from sglang.srt.speculative.dynamic_disable.switch import Switch
+
+logger = logging.getLogger(__name__)
+
+LOG_INTERVAL = 1.0  # seconds between two switch lines of one rank
+
+
+def create(worker, draft_runner):
+    """The controller that fits the worker's class, with its marker line in the log.
+
+    Raises:
+        ValueError: the switch cannot work with this model or these limits.
+    """
+    from sglang.srt.speculative.dynamic_disable.step_v1 import PlainStepV1
+    from sglang.srt.speculative.dynamic_disable.step_v2 import PlainStepV2
+
+    args = worker.server_args
+    values = settings_module.resolve(
+        args.speculative_disable_batch_threshold,
+        args.speculative_resume_batch_threshold,
+        args.speculative_resume_steps,
+        args.speculative_disable_draft_sync,
+    )
+    runner = worker.target_worker.model_runner
+    settings_module.check_model(runner)
+    settings_module.check_reachable(
+        values.threshold, runner.max_running_requests, "what the memory for requests and KV cache allows"
+    )
+    kind = PlainStepV2 if hasattr(worker, "draft_worker") else PlainStepV1
+    controller = kind(worker, draft_runner, values)
+    logger.info(
+        f"Dynamic speculation disable enabled: worker={type(worker).__name__} "
+        f"algorithm={args.speculative_algorithm} threshold={values.threshold} resume={values.resume} "
+        f"resume_steps={values.resume_steps} draft_sync={values.draft_sync} "
+        f"tp_rank={runner.tp_rank} tp_size={runner.tp_size} decode_graphs={controller.has_graphs}"
+    )
+    return controller
+
+
+class Controller:
+    """What both workers share. The subclasses add `step`, `prepare_decode` and the plain step itself."""
+
+    def __init__(self, worker, draft_runner, values):
+        self.worker = worker
+        self.target = worker.target_worker
+        self.topk = worker.topk
+        self.switch = Switch(values)
+        self.limit = self.target.model_runner.max_running_requests
+        self.req_to_token = worker.req_to_token_pool.req_to_token
+        self.pending = PendingPairs(
+            rows=self.req_to_token.shape[0],
+            width=values.pending_pairs,
+            keep_all=values.draft_sync != "cold",
+            device=worker.device,
+        )
+        draft_worker = getattr(worker, "draft_worker", worker)  # EAGLEWorker is its own draft worker
+        self.rebuild = Rebuild(draft_worker, draft_runner, self.topk, self.pending, self.req_to_token)
+        self.graphs = DecodeGraphs(self.target.model_runner, values.threshold)
+        self._logged_at = float("-inf")
+        self._unlogged = 0
+
+    @property
+    def has_graphs(self) -> bool:
+        return self.graphs.runner is not None
+
+    def on_extend(self, reqs) -> None:
+        """A prefill writes the draft KV of every token of these requests."""
+        self.pending.forget(reqs)
+
+    def decide(self, batch: int) -> bool:
+        """True: this decode step runs without speculation. Switches are logged, at most one line a second."""
+        before = self.switch.switches
+        off = self.switch.decide(batch)
+        if self.switch.switches != before:
+            self._log_switch(off, batch)
+        return off
+
+    def _log_switch(self, off: bool, batch: int) -> None:
+        now = time.monotonic()
+        if now - self._logged_at < LOG_INTERVAL:
+            self._unlogged += 1
+            return
+        s = self.switch.settings
+        more = f" ({self._unlogged} switches before it not logged)" if self._unlogged else ""
+        if off:
+            logger.info(f"Dynamic speculation: off, batch {batch} > {s.threshold}{more}")
+        else:
+            logger.info(f"Dynamic speculation: on, batch {batch} <= {s.resume} for {s.resume_steps} steps{more}")
+        self._logged_at, self._unlogged = now, 0
+
+    def forward_target(self, batch):
+        """One plain DECODE forward of the target with the stock sampler."""
+        with self.graphs.in_place():
+            return self.target.forward_batch_generation(batch)
+
+    def prepare_decode(self, batch) -> None:
+        """Only EAGLEWorkerV2 prepares a step ahead."""

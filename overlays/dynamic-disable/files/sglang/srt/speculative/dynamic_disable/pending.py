@@ -1,0 +1,56 @@
+"""What the draft model has not seen yet.
+
+The entry of the draft model's KV cache at position p is a function of the target's hidden state at p and of
+the token at p + 1. A plain decode step at p produces both. They are kept here until `rebuild` turns them into
+draft KV.
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+class PendingPairs:
+    """The newest pairs of every request, in a ring for each row of the request pool.
+
+    A pair at position p lies in slot p % width, so a request's sequence length alone says where its pairs
+    are, and recording needs nothing from the host. How many there are is known on the host without a
+    synchronisation: a plain step adds exactly one for each request, and a prefill leaves none.
+
+    Shapes: hidden [rows, width, target hidden size] (allocated with the first pair), tokens [rows, width].
+    """
+
+    def __init__(self, rows: int, width: int, keep_all: bool, device):
+        self.width = width
+        self.keep_all = keep_all  # False: only the newest pair counts, older ones are given up
+        self.counts = [0] * rows
+        self.hidden = None
+        self.tokens = torch.zeros((rows, width), dtype=torch.int64, device=device)
+
+    def record(self, reqs, rows, positions, hidden, tokens) -> None:
+        """Add one pair for each request. `rows`, `positions`, `tokens`: [n] device; `hidden`: [n, size]."""
+        if self.hidden is None:
+            shape = (self.tokens.shape[0], self.width, hidden.shape[-1])
+            self.hidden = torch.zeros(shape, dtype=hidden.dtype, device=hidden.device)
+        slots = rows.to(torch.int64) * self.width + positions.to(torch.int64) % self.width
+        self.hidden.view(-1, hidden.shape[-1]).index_copy_(0, slots, hidden)
+        self.tokens.view(-1).index_copy_(0, slots, tokens.to(torch.int64))
+        most = self.width if self.keep_all else 1
+        for req in reqs:
+            row = req.req_pool_idx
+            self.counts[row] = min(self.counts[row] + 1, most)
+
+    def forget(self, reqs) -> None:
+        """These requests have nothing pending: a prefill or a rebuild wrote all of their draft KV."""
+        for req in reqs:
+            self.counts[req.req_pool_idx] = 0
+
+    def count(self, req) -> int:
+        return self.counts[req.req_pool_idx]
+
+    def any(self, reqs) -> bool:
+        return any(self.counts[req.req_pool_idx] for req in reqs)
+
+    def full(self, reqs) -> bool:
+        """The next pair of one of these requests would overwrite one that is needed."""
+        return self.keep_all and any(self.counts[req.req_pool_idx] >= self.width for req in reqs)
