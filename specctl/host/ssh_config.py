@@ -150,7 +150,11 @@ def _jump(text: str, target: SshConfig) -> SshConfig:
 
 def _hop(ssh: SshConfig, settings: paramiko.SSHConfigDict, proxy_command: str | None = None) -> Hop:
     address = str(settings.get("hostname", ssh.address))
-    port = ssh.port if ssh.port != 22 else int(str(settings.get("port", 22)))
+    own_port = "port" in ssh.explicit or ssh.port != 22
+    port = ssh.port if own_port else int(str(settings.get("port", 22)))
+    only = ssh.identities_only
+    if only is None:
+        only = str(settings.get("identitiesonly", "no")).lower() == "yes"
     configured = cast("list[str]", settings.get("identityfile") or [])
     named = [ssh.identity_file] if ssh.identity_file else [name for name in configured if name != "none"]
     files = tuple(str(Path(name).expanduser()) for name in named)
@@ -160,7 +164,7 @@ def _hop(ssh: SshConfig, settings: paramiko.SSHConfigDict, proxy_command: str | 
         port=port,
         user=ssh.user or str(settings.get("user", getpass.getuser())),
         identity_files=files,
-        identities_only=str(settings.get("identitiesonly", "no")).lower() == "yes",
+        identities_only=only,
         known_hosts=_known_hosts(ssh, settings),
         key_name=str(settings.get("hostkeyalias", known_hosts.name_of(address, port))),
         accept_new=ssh.host_keys is HostKeys.ACCEPT_NEW,
