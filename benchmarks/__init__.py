@@ -1,1 +1,1 @@
-"""Measures a specctl release on one GPU. Start at run.py; what runs on the GPU machine needs aiohttp and nothing else."""
+"""Measures a release on one GPU. Start at run.py; the GPU machine's side needs aiohttp and nothing else."""

@@ -1,4 +1,4 @@
-"""Blocks: the smallest pieces of a run. Each visits its servers in turn and returns what it saw as plain data.
+"""Blocks: the smallest parts of a run. Each visits its servers in turn and returns what it saw as plain data.
 
 A block has an id that names everything that makes it what it is; a finished one is never run again.
 """
@@ -106,7 +106,7 @@ def ramp(seconds: float, top: int) -> Any:
 
 @dataclass(frozen=True)
 class Varying:
-    """Requests of mixed length at a changing number. top: of the ramp 1 -> top -> 1; or `hold` requests all along."""
+    """Requests of mixed length: their number ramps from 1 to `top` and back, or stays at `hold`."""
 
     servers: tuple[str, ...]
     seconds: float
@@ -136,9 +136,13 @@ class Varying:
             member = crew.members[name]
             before = (await member.state(http)).get("dynamic_speculation") or {}
             loop = await load.varying_loop(
-                http, member.url, target, self.seconds,
-                lambda i: load.Request(ids[i % 64], lengths[i % 10_000]), stream_every=8,
-            )  # fmt: skip
+                http,
+                member.url,
+                target,
+                self.seconds,
+                lambda i: load.Request(ids[i % 64], lengths[i % 10_000]),
+                stream_every=8,
+            )
             after = (await member.state(http)).get("dynamic_speculation") or {}
             streams = [d.chunks for d in loop.done if d.chunks]
             seen[name] = {
@@ -153,18 +157,21 @@ class Varying:
                 "dynamic": after or None,
             }
         return {
-            "kind": "sweep" if hold is None else "hold", "top": self.top, "hold": hold,
-            "rep": self.rep, "servers": seen,
-        }  # fmt: skip
+            "kind": "sweep" if hold is None else "hold",
+            "top": self.top,
+            "hold": hold,
+            "rep": self.rep,
+            "servers": seen,
+        }
 
 
 @dataclass(frozen=True)
 class Return:
     """Long requests that a burst pushes past the threshold; when it is over, speculation comes back for them.
 
-    For each long request the tokens written with speculation on are the last ones, so they are all written after
-    the return. The reference is the same server, idle, continuing the same text from the same place: a draft that
-    was never off. `long` outputs are spread so that some requests end soon after the return.
+    For each long request the tokens written with speculation on are the last ones, so all of them come after
+    the return. The reference is the same server, idle, going on with the same text from the same place: a
+    draft that was never off. `long` outputs are spread so that some requests end soon after the return.
     """
 
     servers: tuple[str, ...]
@@ -211,13 +218,17 @@ class Return:
             start = request.tokens - on_tokens
             again = load.Request((*request.ids, *answer.output[:start]), on_tokens)
             fresh = await load.send(http, member.url, again)
-            pairs.append({
-                "on_tokens": on_tokens, "off_tokens": start,
-                "steps": steps, "accepted": accepted,
-                "fresh_steps": fresh.meta.get("spec_verify_ct", 0),
-                "fresh_accepted": fresh.meta.get("spec_accept_token_num", 0),
-                "same_text": fresh.output == answer.output[start:],
-            })  # fmt: skip
+            pairs.append(
+                {
+                    "on_tokens": on_tokens,
+                    "off_tokens": start,
+                    "steps": steps,
+                    "accepted": accepted,
+                    "fresh_steps": fresh.meta.get("spec_verify_ct", 0),
+                    "fresh_accepted": fresh.meta.get("spec_accept_token_num", 0),
+                    "same_text": fresh.output == answer.output[start:],
+                }
+            )
         return {
             "pairs": pairs,
             "gaps": [[(round(g, 2), n) for g, n in stats.gaps(d.chunks)] for d in done],
@@ -247,7 +258,9 @@ class Identity:
         count = max(self.concurrency, 16)
         ids = load.prompts(count, self.prompt, setup.vocabulary, 500 + self.rep)
         requests = [load.Request(i, self.output) for i in ids]
-        texts = {}
+        if "plain" not in crew.members:
+            raise load.LoadError("the plain server is missing, and it is the reference")
+        texts: dict[str, dict[tuple[int, ...], list[int]]] = {}
         for name in ("plain", *self.servers):
             key = "plain again" if name in texts else name
             texts[key] = await self.texts(http, crew.members[name], requests)

@@ -1,7 +1,7 @@
 """The servers that are compared: names, command lines, environments. Pure: nothing here starts anything.
 
-A name is `plain`, or a worker and a manner: `v1-static`, `v2-static` (speculation always on), `v1-lazy`, `v2-warm`,
-`v2-cold` (switched by batch size; the word is the draft's part while off), `v2-off` (switched, never on).
+A name is `plain`, or a worker and a manner: `v1-static`, `v2-static` (speculation always on), `v1-lazy`,
+`v2-warm`, `v2-cold` (switched by batch size; the word is the draft's part while off), `v2-off` (never on).
 """
 
 from __future__ import annotations
@@ -48,11 +48,18 @@ def eight_b(models: Path, **changes: object) -> Setup:
 
 def tiny(models: Path, **changes: object) -> Setup:
     """A four-layer target and a draft distilled on its own greedy text, so acceptance and text are real."""
-    settings: dict[str, object] = dict(
-        model=str(models / "target"), draft=str(models / "eagle3_good"), accept_length=None, max_tokens=60_000,
-        max_running=64, context=2048, vocabulary=500, thresholds={"v1": 8, "v2": 8}, memory_fraction=0.9,
-        graphs=(1, 2, 4, 8, 12, 16, 24, 32, 48, 64),
-    )  # fmt: skip
+    settings: dict[str, object] = {
+        "model": str(models / "target"),
+        "draft": str(models / "eagle3_good"),
+        "accept_length": None,
+        "max_tokens": 60_000,
+        "max_running": 64,
+        "context": 2048,
+        "vocabulary": 500,
+        "thresholds": {"v1": 8, "v2": 8},
+        "memory_fraction": 0.9,
+        "graphs": (1, 2, 4, 8, 12, 16, 24, 32, 48, 64),
+    }
     return Setup(**{**settings, **changes})  # type: ignore[arg-type]
 
 
@@ -98,12 +105,32 @@ def server(name: str, setup: Setup) -> Server:
 
 def common_args(setup: Setup) -> list[str]:
     args = [
-        "--model-path", setup.model, "--skip-tokenizer-init", "--attention-backend", setup.backend,
-        "--sampling-backend", "pytorch", "--grammar-backend", "none", "--disable-radix-cache", "--stream-output",
-        "--mem-fraction-static", str(setup.memory_fraction), "--max-running-requests", str(setup.max_running),
-        "--max-total-tokens", str(setup.max_tokens), "--context-length", str(setup.context),
-        "--chunked-prefill-size", "8192", "--decode-log-interval", "16", "--random-seed", "0",
-    ]  # fmt: skip
+        "--model-path",
+        setup.model,
+        "--skip-tokenizer-init",
+        "--attention-backend",
+        setup.backend,
+        "--sampling-backend",
+        "pytorch",
+        "--grammar-backend",
+        "none",
+        "--disable-radix-cache",
+        "--stream-output",
+        "--mem-fraction-static",
+        str(setup.memory_fraction),
+        "--max-running-requests",
+        str(setup.max_running),
+        "--max-total-tokens",
+        str(setup.max_tokens),
+        "--context-length",
+        str(setup.context),
+        "--chunked-prefill-size",
+        "8192",
+        "--decode-log-interval",
+        "16",
+        "--random-seed",
+        "0",
+    ]
     if setup.accept_length is not None:
         args += ["--load-format", "dummy"]
     if setup.device == "cpu":
@@ -115,16 +142,26 @@ def common_args(setup: Setup) -> list[str]:
 
 def draft_args(setup: Setup) -> list[str]:
     return [
-        "--speculative-algorithm", setup.algorithm, "--speculative-draft-model-path", setup.draft,
-        "--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4",
-    ]  # fmt: skip
+        "--speculative-algorithm",
+        setup.algorithm,
+        "--speculative-draft-model-path",
+        setup.draft,
+        "--speculative-num-steps",
+        "3",
+        "--speculative-eagle-topk",
+        "1",
+        "--speculative-num-draft-tokens",
+        "4",
+    ]
 
 
 def switch_args(threshold: int, sync: str) -> list[str]:
     return [
-        "--speculative-disable-batch-threshold", str(threshold),
-        "--speculative-disable-draft-sync", sync,
-    ]  # fmt: skip
+        "--speculative-disable-batch-threshold",
+        str(threshold),
+        "--speculative-disable-draft-sync",
+        sync,
+    ]
 
 
 def common_env(setup: Setup) -> dict[str, str]:
@@ -148,12 +185,25 @@ def rotation(names: Sequence[str], turn: int) -> list[str]:
 
 def write_shapes(models: Path) -> None:
     """Write the config-only folders of the 8B shape and of its draft (the weights are dummy)."""
-    shape = dict(
-        model_type="llama", hidden_size=4096, intermediate_size=14336, num_attention_heads=32,
-        num_key_value_heads=8, head_dim=128, vocab_size=128256, max_position_embeddings=8192, rms_norm_eps=1e-5,
-        rope_theta=500000.0, hidden_act="silu", torch_dtype="bfloat16", bos_token_id=1, eos_token_id=2,
-        tie_word_embeddings=False, attention_bias=False, mlp_bias=False,
-    )  # fmt: skip
+    shape = {
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "vocab_size": 128256,
+        "max_position_embeddings": 8192,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500000.0,
+        "hidden_act": "silu",
+        "torch_dtype": "bfloat16",
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "tie_word_embeddings": False,
+        "attention_bias": False,
+        "mlp_bias": False,
+    }
     target = dict(shape, architectures=["LlamaForCausalLM"], num_hidden_layers=32)
     draft = dict(shape, architectures=["LlamaForCausalLMEagle3"], num_hidden_layers=1, draft_vocab_size=32000)
     for name, config in (("8b", target), ("8b-eagle3", draft)):

@@ -1,4 +1,4 @@
-"""What is measured: for each experiment its servers and its blocks, in the order in which they are worth having."""
+"""What is measured: for each experiment its servers and its blocks, the most wanted first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Experiment:
-    """`model`: which of the setups (8b, tiny). `changes`: what it changes in it. `alone`: one server at a time."""
+    """`model`: 8b or tiny. `changes`: what differs from that setup. `alone`: one server at a time."""
 
     name: str
     what: str
@@ -46,12 +46,17 @@ def level_blocks(
         chosen = options.levels or levels
         return [
             Level(
-                servers, c, min(prompt, setup.context // 4), options.output or output, options.waves or waves, rep,
+                servers,
+                c,
+                min(prompt, setup.context // 4),
+                options.output or output,
+                options.waves or waves,
+                rep,
                 turn=rep * len(chosen) + i,
             )
             for rep in range(options.reps or reps)
             for i, c in enumerate(chosen)
-        ]  # fmt: skip
+        ]
 
     return make
 
@@ -82,7 +87,7 @@ def return_blocks(servers: tuple[str, ...], setup: Setup, options: Options) -> l
     ]
 
 
-def identity_blocks(servers: tuple[str, ...], setup: Setup, options: Options) -> list[Block]:
+def identity_blocks(servers: tuple[str, ...], _: Setup, options: Options) -> list[Block]:
     levels = options.levels or (1, 8, 32)
     others = tuple(dict.fromkeys(("plain", *servers)))
     return [
@@ -92,7 +97,7 @@ def identity_blocks(servers: tuple[str, ...], setup: Setup, options: Options) ->
     ]
 
 
-def startup_blocks(servers: tuple[str, ...], setup: Setup, options: Options) -> list[Block]:
+def startup_blocks(servers: tuple[str, ...], _: Setup, options: Options) -> list[Block]:
     """One request a server: what is measured is its start."""
     reps = options.reps or 2
     return [Level((name,), 1, 64, 16, 1, rep, turn=0) for rep in range(reps) for name in servers]
@@ -102,42 +107,74 @@ ALL = {
     e.name: e
     for e in (
         Experiment(
-            "levels", "tok/s by concurrency, 256 tokens in and 128 out", "8b", BOTH,
+            "levels",
+            "tok/s by concurrency, 256 tokens in and 128 out",
+            "8b",
+            BOTH,
             level_blocks(LEVELS, 128, waves=2, reps=3),
         ),
         Experiment(
-            "long", "the same with 512 out", "8b", BOTH,
-            level_blocks(LEVELS, 512, waves=1, reps=2), changes={"max_tokens": 102_000},
+            "long",
+            "the same with 512 out",
+            "8b",
+            BOTH,
+            level_blocks(LEVELS, 512, waves=1, reps=2),
+            changes={"max_tokens": 102_000},
         ),
         Experiment(
-            "crossover", "plain beside static, around where they cross", "8b", ("plain", "v1-static", "v2-static"),
+            "crossover",
+            "plain beside static, around where they cross",
+            "8b",
+            ("plain", "v1-static", "v2-static"),
             level_blocks((8, 12, 16, 20, 24, 28, 32, 40, 48), 128, waves=1, reps=2),
         ),
         Experiment(
-            "policies", "what the draft does while off: lazy, warm, cold", "8b",
-            ("plain", "v2-lazy", "v2-warm", "v2-cold"), level_blocks((32, 64, 128), 256, waves=1, reps=3),
+            "policies",
+            "what the draft does while off: lazy, warm, cold",
+            "8b",
+            ("plain", "v2-lazy", "v2-warm", "v2-cold"),
+            level_blocks((32, 64, 128), 256, waves=1, reps=3),
             changes={"max_tokens": 70_000, "thresholds": {"v1": 16, "v2": 16}},
         ),
         Experiment("sweep", "mixed load, 1 to 128 requests and back", "8b", BOTH, sweep_blocks),
         Experiment("hold", "a steady load at the threshold", "8b", ("v1-lazy", "v2-lazy"), hold_blocks),
         Experiment(
-            "switch", "the steps around a return, real sizes", "8b", ("v2-lazy", "v2-warm"), return_blocks,
+            "switch",
+            "the steps around a return, real sizes",
+            "8b",
+            ("v2-lazy", "v2-warm"),
+            return_blocks,
             changes={"thresholds": {"v1": 16, "v2": 16}},
         ),
         Experiment(
-            "return", "accepted length after coming back, a draft that predicts", "tiny",
-            ("v1-lazy", "v1-warm", "v1-cold", "v2-lazy", "v2-warm", "v2-cold"), return_blocks,
+            "return",
+            "accepted length after coming back, a draft that predicts",
+            "tiny",
+            ("v1-lazy", "v1-warm", "v1-cold", "v2-lazy", "v2-warm", "v2-cold"),
+            return_blocks,
         ),
         Experiment(
-            "identity", "greedy text beside the plain server's", "tiny", BOTH, identity_blocks,
+            "identity",
+            "greedy text beside the plain server's",
+            "tiny",
+            BOTH,
+            identity_blocks,
         ),
         Experiment(
-            "startup", "seconds and memory from start to the first answer", "8b",
-            ("v2-static", "v2-lazy", "v1-static", "v1-lazy"), startup_blocks, alone=True,
+            "startup",
+            "seconds and memory from start to the first answer",
+            "8b",
+            ("v2-static", "v2-lazy", "v1-static", "v1-lazy"),
+            startup_blocks,
+            alone=True,
         ),
         Experiment(
-            "flashinfer", "the flashinfer attention backend", "8b", ("plain", "v2-static", "v2-lazy"),
-            level_blocks((1, 8, 32, 128), 128, waves=2, reps=3), changes={"backend": "flashinfer"},
+            "flashinfer",
+            "the flashinfer attention backend",
+            "8b",
+            ("plain", "v2-static", "v2-lazy"),
+            level_blocks((1, 8, 32, 128), 128, waves=2, reps=3),
+            changes={"backend": "flashinfer"},
         ),
     )
-}  # fmt: skip
+}

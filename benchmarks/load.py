@@ -29,7 +29,7 @@ class Request:
 
 @dataclass
 class Done:
-    """A finished request. Times are seconds of the monotonic clock; `chunks`: (time, tokens so far), streams only."""
+    """A finished request. Times: monotonic seconds. `chunks`: (time, tokens so far), of streams only."""
 
     begin: float
     end: float
@@ -139,7 +139,7 @@ async def varying_loop(
     make: Callable[[int], Request],
     stream_every: int,
 ) -> Loop:
-    """Keep as many requests running as `target(seconds since the start)` says; every n-th one is a timed stream."""
+    """Keep `target(seconds since the start)` requests running; every n-th one is a timed stream."""
     running: set[asyncio.Task[Done]] = set()
     done: list[Done] = []
     count = 0
@@ -149,9 +149,7 @@ async def varying_loop(
             send_one = stream if count % stream_every == 0 else send
             running.add(asyncio.create_task(send_one(http, url, make(count))))
             count += 1
-        finished, running = await asyncio.wait(
-            running, timeout=0.05, return_when=asyncio.FIRST_COMPLETED
-        )  # fmt: skip
+        finished, running = await asyncio.wait(running, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
         done += [task.result() for task in finished]
     if running:
         done += await asyncio.gather(*running)

@@ -43,8 +43,10 @@ def level_entry(
     """One row of the table. `ratio` is of the medians shown; low and high are of the single repetitions."""
     prompt, output, concurrency = shape
     static, dynamic = f"{worker}-static", f"{worker}-lazy"
-    value = {role: median(column(blocks, name, "tok_s")) for role, name in
-             (("plain", "plain"), ("static", static), ("dynamic", dynamic))}  # fmt: skip
+    value = {
+        role: median(column(blocks, name, "tok_s"))
+        for role, name in (("plain", "plain"), ("static", static), ("dynamic", dynamic))
+    }
     single = [
         b["servers"][dynamic]["tok_s"] / max(b["servers"]["plain"]["tok_s"], b["servers"][static]["tok_s"])
         for b in blocks
@@ -52,33 +54,41 @@ def level_entry(
     threshold = piece["setup"]["thresholds"].get(worker)
     shown = {role: rounded(x, 1) for role, x in value.items()}
     return {
-        "worker": WORKERS[worker], "concurrency": concurrency, "prompt_tokens": prompt, "output_tokens": output,
-        "threshold": threshold, **shown,
+        "worker": WORKERS[worker],
+        "concurrency": concurrency,
+        "prompt_tokens": prompt,
+        "output_tokens": output,
+        "threshold": threshold,
+        **shown,
         "ratio": rounded(shown["dynamic"] / max(shown["plain"], shown["static"])),  # type: ignore[type-var, operator]
-        "ratio_low": rounded(min(single)), "ratio_high": rounded(max(single)), "repetitions": len(blocks),
+        "ratio_low": rounded(min(single)),
+        "ratio_high": rounded(max(single)),
+        "repetitions": len(blocks),
         **off_speed(blocks, dynamic, concurrency, threshold),
-    }  # fmt: skip
+    }
 
 
 def off_speed(
     blocks: Sequence[Mapping[str, Any]], dynamic: str, concurrency: int, threshold: int | None
 ) -> dict[str, float | None]:
-    """Decode speed in the servers' logs while speculation is off, beside the plain server's; empty below the threshold."""
+    """Decode speed in the logs while off, beside the plain server's; empty at or below the threshold."""
     if threshold is None or concurrency <= threshold:
         return {}
     plain, ours = (median(column(blocks, n, "decode_tok_s")) for n in ("plain", dynamic))
     if plain is None or ours is None:
         return {}
     return {
-        "decode_plain": rounded(plain, 1), "decode_dynamic": rounded(ours, 1),
-        "decode_ratio": rounded(ours / plain), "decode_graphs": median(column(blocks, dynamic, "graph_share")),
-    }  # fmt: skip
+        "decode_plain": rounded(plain, 1),
+        "decode_dynamic": rounded(ours, 1),
+        "decode_ratio": rounded(ours / plain),
+        "decode_graphs": median(column(blocks, dynamic, "graph_share")),
+    }
 
 
 def levels(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     """Rows for every worker and load that was measured with plain, static and dynamic in one run.
 
-    Repetitions of pieces with the same servers and settings are put together; of different ones the newest counts.
+    Pieces with the same servers and settings are put together; of different ones the newest counts.
     """
     found: dict[tuple[str, tuple[int, int, int]], dict[str, list[tuple[Piece, Mapping[str, Any]]]]] = (
         defaultdict(lambda: defaultdict(list))
@@ -105,11 +115,18 @@ def policies(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
         plain, plain_decode = (median(column(blocks, "plain", f)) for f in ("tok_s", "decode_tok_s"))
         for name in sorted({n for b in blocks for n in b["servers"]} - {"plain"}):
             ours = median(column(blocks, name, "tok_s"))
-            rows.append({
-                "server": name, "concurrency": concurrency, "output_tokens": output, "tok_s": rounded(ours, 1),
-                "over_plain": rounded(divide(ours, plain)),
-                "decode_over_plain": rounded(divide(median(column(blocks, name, "decode_tok_s")), plain_decode)),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "server": name,
+                    "concurrency": concurrency,
+                    "output_tokens": output,
+                    "tok_s": rounded(ours, 1),
+                    "over_plain": rounded(divide(ours, plain)),
+                    "decode_over_plain": rounded(
+                        divide(median(column(blocks, name, "decode_tok_s")), plain_decode)
+                    ),
+                }
+            )
     return rows
 
 
@@ -123,13 +140,19 @@ def crossover(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
                 ratio = seen[f"{worker}-static"]["tok_s"] / seen["plain"]["tok_s"]
                 groups[worker, block["output"], block["concurrency"]].append(ratio)
     return [
-        {"worker": WORKERS[w], "output_tokens": o, "concurrency": c, "static_over_plain": rounded(median(r)), "n": len(r)}
+        {
+            "worker": WORKERS[w],
+            "output_tokens": o,
+            "concurrency": c,
+            "static_over_plain": rounded(median(r)),
+            "n": len(r),
+        }
         for (w, o, c), r in sorted(groups.items())
-    ]  # fmt: skip
+    ]
 
 
 def thresholds(rows: Sequence[Mapping[str, Any]], output: int = 128) -> dict[str, int]:
-    """The largest measured concurrency up to which static speculation is at least as fast as plain, by worker."""
+    """By worker, the largest measured concurrency up to which static is at least as fast as plain."""
     best: dict[str, int] = {}
     for worker in WORKERS.values():
         for row in sorted(rows, key=lambda r: r["concurrency"]):
@@ -143,7 +166,8 @@ def thresholds(rows: Sequence[Mapping[str, Any]], output: int = 128) -> dict[str
 def return_steps(gaps: Sequence[Sequence[float]]) -> dict[str, list[float]]:
     """A stream's chunk gaps, sorted into steps while off, the first step after coming back, and later ones.
 
-    A chunk of one token is a step while off, unless speculation was on already; the first chunk of more is the return.
+    A chunk of one token is a step while off, unless speculation was on already; the first larger one is the
+    return.
     """
     found: dict[str, list[float]] = {"off": [], "first": [], "on": []}
     back = False
@@ -162,7 +186,7 @@ def accept(pairs: Sequence[Mapping[str, int]], prefix: str = "") -> float | None
 
 
 def returns(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    """Accepted length after coming back beside a draft that was never off, and what the first step back costs."""
+    """Accepted length after coming back beside a draft that was never off; cost of the first step back."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for piece, block in blocks_of(pieces, "return"):
         for name, seen in block["servers"].items():
@@ -176,14 +200,19 @@ def returns(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
             for gaps in r["gaps"]:
                 for kind, values in return_steps(gaps).items():
                     steps[kind] += values
-        rows.append({
-            "experiment": experiment, "server": name, "returns": len(pairs),
-            "accept_after": rounded(accept(pairs)), "accept_never_off": rounded(accept(pairs, "fresh_")),
-            "ratio": rounded(divide(accept(pairs), accept(pairs, "fresh_"))),
-            "ratio_first_40_tokens": rounded(divide(accept(early), accept(early, "fresh_"))),
-            "same_text": f"{sum(p['same_text'] for p in pairs)}/{len(pairs)}",
-            "step_ms": {kind: summary(values) for kind, values in steps.items()},
-        })  # fmt: skip
+        rows.append(
+            {
+                "experiment": experiment,
+                "server": name,
+                "returns": len(pairs),
+                "accept_after": rounded(accept(pairs)),
+                "accept_never_off": rounded(accept(pairs, "fresh_")),
+                "ratio": rounded(divide(accept(pairs), accept(pairs, "fresh_"))),
+                "ratio_first_40_tokens": rounded(divide(accept(early), accept(early, "fresh_"))),
+                "same_text": f"{sum(p['same_text'] for p in pairs)}/{len(pairs)}",
+                "step_ms": {kind: summary(values) for kind, values in steps.items()},
+            }
+        )
     return rows
 
 
@@ -191,14 +220,20 @@ def loads(pieces: Sequence[Piece], kind: str) -> list[dict[str, Any]]:
     """Sweeps or holds, one row a server and run."""
     return [
         {
-            "server": name, "hold": block["hold"], "top": block["top"], "seconds": rounded(seen["seconds"], 1),
-            "tok_s": rounded(seen["tok_s"], 1), "itl_p50_ms": rounded(seen["itl_ms"]["p50"], 2),
-            "itl_p99_ms": rounded(seen["itl_ms"]["p99"], 2), "gap_p99_ms": rounded(seen["gap_ms"]["p99"], 2),
-            "gap_max_ms": rounded(seen["gap_ms"]["max"], 2), "switches": seen["switches"],
+            "server": name,
+            "hold": block["hold"],
+            "top": block["top"],
+            "seconds": rounded(seen["seconds"], 1),
+            "tok_s": rounded(seen["tok_s"], 1),
+            "itl_p50_ms": rounded(seen["itl_ms"]["p50"], 2),
+            "itl_p99_ms": rounded(seen["itl_ms"]["p99"], 2),
+            "gap_p99_ms": rounded(seen["gap_ms"]["p99"], 2),
+            "gap_max_ms": rounded(seen["gap_ms"]["max"], 2),
+            "switches": seen["switches"],
         }
         for _, block in blocks_of(pieces, kind)
         for name, seen in sorted(block["servers"].items())
-    ]  # fmt: skip
+    ]
 
 
 def identity(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -209,12 +244,15 @@ def identity(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
             groups[block["concurrency"], name].append(seen)
     return [
         {
-            "concurrency": c, "server": name, "same": sum(s["same"] for s in runs), "of": sum(s["of"] for s in runs),
+            "concurrency": c,
+            "server": name,
+            "same": sum(s["same"] for s in runs),
+            "of": sum(s["of"] for s in runs),
             "median_first_difference": median([x for s in runs for x in s["first_difference"]]),
         }
         for (c, name), runs in sorted(groups.items())
         if name != "plain"
-    ]  # fmt: skip
+    ]
 
 
 def startup(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -228,8 +266,15 @@ def startup(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
             b["used_mib_after"] - b["used_mib_before"] for b in blocks if b.get("used_mib_after") is not None
         ]
         seconds = [b["started_s"] for b in blocks]
-        rows.append({"server": name, "starts": len(blocks), "seconds": seconds, "median_s": median(seconds),
-                     "used_mib": median(used)})  # fmt: skip
+        rows.append(
+            {
+                "server": name,
+                "starts": len(blocks),
+                "seconds": seconds,
+                "median_s": median(seconds),
+                "used_mib": median(used),
+            }
+        )
     return rows
 
 
@@ -247,19 +292,30 @@ def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
             raise ValueError(f"the pieces are of different {field}s: {', '.join(sorted(map(str, values)))}")
     crossing = crossover(pieces)
     return {
-        "release": pieces[0]["release"], "gpu": pieces[0].get("gpu"), "driver": pieces[0].get("driver"),
-        "date": max(p["date"] for p in pieces), "model": model_line(pieces),
-        "levels": levels(pieces), "crossover": crossing, "suggested_thresholds": thresholds(crossing),
-        "policies": policies(pieces), "returns": returns(pieces), "sweep": loads(pieces, "sweep"),
-        "hold": loads(pieces, "hold"), "identity": identity(pieces), "startup": startup(pieces),
+        "release": pieces[0]["release"],
+        "gpu": pieces[0].get("gpu"),
+        "driver": pieces[0].get("driver"),
+        "date": max(p["date"] for p in pieces),
+        "model": model_line(pieces),
+        "levels": levels(pieces),
+        "crossover": crossing,
+        "suggested_thresholds": thresholds(crossing),
+        "policies": policies(pieces),
+        "returns": returns(pieces),
+        "sweep": loads(pieces, "sweep"),
+        "hold": loads(pieces, "hold"),
+        "identity": identity(pieces),
+        "startup": startup(pieces),
         "errors": [e for p in pieces for e in p["errors"]],
-    }  # fmt: skip
+    }
 
 
 def model_line(pieces: Sequence[Piece]) -> str:
     for piece in pieces:
         setup = piece["setup"]
         if setup["accept_length"] is not None:
-            return (f"Llama-3.1-8B shape, dummy weights, {setup['algorithm']} draft of one layer, accepted length simulated at "
-                    f"{setup['accept_length']}, {setup['backend']} attention")  # fmt: skip
+            return (
+                f"Llama-3.1-8B shape, dummy weights, {setup['algorithm']} draft of one layer, "
+                f"accepted length simulated at {setup['accept_length']}, {setup['backend']} attention"
+            )
     return "tiny distilled target and draft"

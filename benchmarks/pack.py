@@ -1,7 +1,7 @@
 """Pack SGLang for a GPU machine that has PyTorch and no internet.
 
-Two archives that unpack into one folder: `site.tar.xz` (what the server imports, slow to make, the same for every
-build of one release) and `sglang.tar.xz` (the package under test, seconds to make again after an edit).
+Two archives that unpack into one folder: `site.tar.xz` (what the server imports, slow to make, the same for
+every build of one release) and `sglang.tar.xz` (the package under test, seconds to make again after an edit).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 LIMIT_BYTES = 60_000_000
 NUMA = Path("/usr/lib/x86_64-linux-gnu/libnuma.so.1")
 
-# Kernels of other GPUs and of attention backends that are not measured (1 GB), headers and libraries of builds.
+# Kernels of other GPUs and of attention backends that are not measured (1 GB), and what builds need.
 LEFT_OUT = (
     "bin",
     "include",
@@ -58,10 +58,24 @@ class PackError(Exception):
 def install_argv(uv: str, requirements: Path, site: Path) -> list[str]:
     """Argv that installs the pinned packages for the GPU machine's Python and platform into `site`."""
     return [
-        uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--link-mode", "copy",
-        "--python-version", "3.12", "--python-platform", "x86_64-manylinux_2_34",
-        "--target", str(site), "-r", str(requirements),
-    ]  # fmt: skip
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--link-mode",
+        "copy",
+        "--python-version",
+        "3.12",
+        "--python-platform",
+        "x86_64-manylinux_2_34",
+        "--target",
+        str(site),
+        "-r",
+        str(requirements),
+    ]
 
 
 def find_uv() -> str:
@@ -114,7 +128,7 @@ def strip_libraries(site: Path) -> None:
 
 
 def compress(parent: Path, out: Path, level: int) -> int:
-    """Write PARENT/site as a .tar.xz; the number of bytes. Names sorted and times fixed, so the same bytes twice."""
+    """Write PARENT/site as a .tar.xz; the number of bytes. The same content gives the same bytes."""
     out.parent.mkdir(parents=True, exist_ok=True)
     tar = [
         "tar",

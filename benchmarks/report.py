@@ -36,8 +36,11 @@ def shapes(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
 def markdown(result: Mapping[str, Any]) -> str:
     """The README's table: one row a load, the two workers side by side."""
     rows = result["levels"]
-    lines = [f"{result['release']} on one {result['gpu']}, {result['date']}: {result['model']}. Output tok/s, "
-             "medians; ratio: dynamic over the better of plain and static in the same run.", ""]  # fmt: skip
+    lines = [
+        f"{result['release']} on one {result['gpu']}, {result['date']}: {result['model']}. Output tok/s, "
+        "medians; ratio: dynamic over the better of plain and static in the same run.",
+        "",
+    ]
     for prompt, output in shapes(rows):
         mine = [r for r in rows if (r["prompt_tokens"], r["output_tokens"]) == (prompt, output)]
         workers = [w for w in WORKERS.values() if any(r["worker"] == w for r in mine)]

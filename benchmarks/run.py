@@ -97,16 +97,19 @@ def gpu_facts() -> dict[str, Any]:
 def make_setup(args: argparse.Namespace, experiment: Any) -> Any:
     from benchmarks import crew
 
-    # The 8B shape takes 32 GB a server without a GPU; there every experiment runs the tiny models, to try it out.
+    # Without a GPU the 8B shape takes 32 GB a server: there every experiment runs the tiny models.
     is_tiny = experiment.model == "tiny" or args.device == "cpu"
     if is_tiny and not args.tiny:
         raise SystemExit(f"{experiment.name} needs --tiny DIR")
     setup = crew.tiny(args.tiny) if is_tiny else crew.eight_b(args.models)
     setup = experiment.setup(setup)
     changes: dict[str, Any] = {
-        "thresholds": args.thresholds, "max_tokens": args.max_tokens, "max_running": args.max_running,
-        "backend": args.backend, "algorithm": args.algorithm,
-    }  # fmt: skip
+        "thresholds": args.thresholds,
+        "max_tokens": args.max_tokens,
+        "max_running": args.max_running,
+        "backend": args.backend,
+        "algorithm": args.algorithm,
+    }
     if args.algorithm and is_tiny:
         changes["draft"] = str(args.tiny / f"{args.algorithm.lower()}_good")
     changes = {k: v for k, v in changes.items() if v}
@@ -159,17 +162,26 @@ async def run_experiment(args: argparse.Namespace, name: str, end: float) -> int
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"{name}-{now:%Y%m%dT%H%M%S}.json"
     piece: dict[str, Any] = {
-        "schema": SCHEMA, "experiment": name, "fingerprint": mark, "date": f"{now:%Y-%m-%d}",
-        "release": args.release, **gpu_facts(), "setup": asdict(setup), "servers": {}, "errors": [], "blocks": [],
-    }  # fmt: skip
+        "schema": SCHEMA,
+        "experiment": name,
+        "fingerprint": mark,
+        "date": f"{now:%Y-%m-%d}",
+        "release": args.release,
+        **gpu_facts(),
+        "setup": asdict(setup),
+        "servers": {},
+        "errors": [],
+        "blocks": [],
+    }
     piece_run = session.Session(args, setup, piece, lambda: save(path, piece), end)
     async with load.open_http() as http:
         if experiment.alone:
             await piece_run.run_alone(http, left)
         else:
             await piece_run.run_together(http, servers, left)
-    save(path, piece)
-    print(f"{name}: {len(piece['blocks'])} blocks written to {path}", flush=True)
+    if left:
+        save(path, piece)
+        print(f"{name}: {len(piece['blocks'])} blocks written to {path}", flush=True)
     return 0 if piece["blocks"] or not left else 1
 
 

@@ -70,7 +70,7 @@ def command(python: str, spec: Server, port: int) -> list[str]:
 
 
 class Crew:
-    """The servers of one run, side by side on one GPU. What `work` holds outlives the process that started them."""
+    """The servers of one run, side by side on one GPU. `work` tells a later process what still runs."""
 
     def __init__(
         self, work: Path, python: str = sys.executable, env: Mapping[str, str] | None = None
@@ -165,11 +165,16 @@ class Crew:
 
     def remember(self) -> None:
         entries = [
-            dict(
-                name=m.spec.name, args=m.spec.args, env=m.spec.env, port=m.port, pid=m.pid, started_s=m.started_s
-            )
+            {
+                "name": m.spec.name,
+                "args": m.spec.args,
+                "env": m.spec.env,
+                "port": m.port,
+                "pid": m.pid,
+                "started_s": m.started_s,
+            }
             for m in self.members.values()
-        ]  # fmt: skip
+        ]
         (self.work / "servers.json").write_text(json.dumps(entries))
 
     def stop(self, names: Sequence[str] | None = None) -> None:

@@ -67,9 +67,12 @@ class Session:
             info = await member.ask(http, "/server_info")
             self.piece["release"] = self.piece["release"] or info["version"]
             self.piece["servers"][name] = {
-                "args": list(member.spec.args), "env": dict(member.spec.env), "started_s": member.started_s,
-                "memory": info["internal_states"][0].get("memory_usage"), **log_facts(member.log_since(0)),
-            }  # fmt: skip
+                "args": list(member.spec.args),
+                "env": dict(member.spec.env),
+                "started_s": member.started_s,
+                "memory": info["internal_states"][0].get("memory_usage"),
+                **log_facts(member.log_since(0)),
+            }
         self.keep()
 
     def problem(self, what: str, detail: str) -> None:
@@ -80,6 +83,8 @@ class Session:
         self, http: aiohttp.ClientSession, servers: Sequence[str], blocks: Sequence[Block]
     ) -> None:
         if not blocks:
+            if not self.args.keep:
+                self.crew.find([])
             return
         try:
             await self.start(http, servers)
@@ -114,8 +119,10 @@ class Session:
                 if self.piece["blocks"]:
                     self.piece["blocks"][-1].update(
                         started_s=self.piece["servers"][block.servers[0]]["started_s"],
-                        used_mib_before=before, used_mib_ready=ready, used_mib_after=gpu_facts().get("used_mib"),
-                    )  # fmt: skip
+                        used_mib_before=before,
+                        used_mib_ready=ready,
+                        used_mib_after=gpu_facts().get("used_mib"),
+                    )
             finally:
                 self.crew.stop()
             self.keep()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 DECODE = re.compile(r"Decode batch.*?#running-req: (\d+),.*?gen throughput \(token/s\): ([0-9.]+)")
 GRAPH = re.compile(r"(?:cuda|cpu|npu) graph: (True|False)")
@@ -27,7 +28,7 @@ def median(values: Sequence[float]) -> float | None:
 
 def gaps(chunks: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
     """(milliseconds, tokens) of each chunk of a stream but the first."""
-    return [((t1 - t0) * 1e3, n1 - n0) for (t0, n0), (t1, n1) in zip(chunks, chunks[1:], strict=False)]
+    return [((t1 - t0) * 1e3, n1 - n0) for (t0, n0), (t1, n1) in pairwise(chunks)]
 
 
 def token_latencies(streams: Iterable[Sequence[tuple[float, int]]]) -> list[float]:

@@ -1,8 +1,8 @@
 """Widen the heads of the tiny models from 16 to 64 without changing what they compute.
 
-GPU kernels want heads of 64 or more. The rotary frequencies of a 16-wide head are every fourth one of a 64-wide
-head with the same base, so the old dimensions move to those places and zeros fill the rest: every dot product stays
-the same. The softmax scale is 1/sqrt(width), so the queries grow by sqrt(64/16).
+GPU kernels want heads of 64 or more. The rotary frequencies of a 16-wide head are every fourth one of a
+64-wide head with the same base, so the old dimensions move to those places and zeros fill the rest: every dot
+product stays the same. The softmax scale is 1/sqrt(width), so the queries grow by sqrt(64/16).
 """
 
 from __future__ import annotations

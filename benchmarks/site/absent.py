@@ -9,17 +9,32 @@ import sys
 import types
 
 ABSENT = frozenset(
-    ["airportsdata", "decord", "decord2", "deep_gemm", "diskcache", "lark", "modelscope", "nest_asyncio", "outlines_core", "pycountry", "smg_grpc_proto", "smg_grpc_servicer", "soundfile", "tilelang"]
+    [
+        "airportsdata",
+        "decord",
+        "decord2",
+        "deep_gemm",
+        "diskcache",
+        "lark",
+        "modelscope",
+        "nest_asyncio",
+        "outlines_core",
+        "pycountry",
+        "smg_grpc_proto",
+        "smg_grpc_servicer",
+        "soundfile",
+        "tilelang",
+    ]
 )
 
 
 class Anything:
     """Takes part in an import or a class statement; holds nothing."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *_, **__):
         pass
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *_, **__):
         return Anything()
 
     def __getattr__(self, name):
@@ -29,7 +44,7 @@ class Anything:
 class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds the names in ABSENT, and every module below them."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, _path=None, _target=None):
         if name.partition(".")[0] not in ABSENT:
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)

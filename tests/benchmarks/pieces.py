@@ -11,8 +11,15 @@ def seen(tok_s: float, decode: float | None = None) -> dict[str, Any]:
 
 def level(concurrency: int, rep: int, **tok_s: float) -> dict[str, Any]:
     servers = {name.replace("_", "-"): seen(x, x * 1.2) for name, x in tok_s.items()}
-    return {"id": f"c{concurrency}-r{rep}", "kind": "level", "concurrency": concurrency, "prompt": 256, "output": 128,
-            "rep": rep, "servers": servers}  # fmt: skip
+    return {
+        "id": f"c{concurrency}-r{rep}",
+        "kind": "level",
+        "concurrency": concurrency,
+        "prompt": 256,
+        "output": 128,
+        "rep": rep,
+        "servers": servers,
+    }
 
 
 def piece(*blocks: dict[str, Any], experiment: str = "levels", **changes: Any) -> dict[str, Any]:
@@ -22,5 +29,14 @@ def piece(*blocks: dict[str, Any], experiment: str = "levels", **changes: Any) -
         "algorithm": "EAGLE3",
         "backend": "triton",
     }
-    return {"experiment": experiment, "fingerprint": "a", "date": "2026-11-29", "release": "0.5.9+specctl.1",
-            "gpu": "NVIDIA H200", "setup": setup, "errors": [], "blocks": list(blocks), **changes}  # fmt: skip
+    return {
+        "experiment": experiment,
+        "fingerprint": "a",
+        "date": "2026-11-29",
+        "release": "0.5.9+specctl.1",
+        "gpu": "NVIDIA H200",
+        "setup": setup,
+        "errors": [],
+        "blocks": list(blocks),
+        **changes,
+    }

@@ -62,8 +62,15 @@ def test_the_suggested_threshold_is_the_last_level_before_static_loses() -> None
 
 
 def returned(gaps: list[tuple[float, int]]) -> dict[str, Any]:
-    pair = {"on_tokens": 25, "off_tokens": 50, "steps": 10, "accepted": 14, "fresh_steps": 10, "fresh_accepted": 15,
-            "same_text": True}  # fmt: skip
+    pair = {
+        "on_tokens": 25,
+        "off_tokens": 50,
+        "steps": 10,
+        "accepted": 14,
+        "fresh_steps": 10,
+        "fresh_accepted": 15,
+        "same_text": True,
+    }
     servers = {"v2-lazy": {"pairs": [pair, pair], "gaps": [gaps], "dynamic": None}}
     return {"id": "r", "kind": "return", "rep": 0, "servers": servers}
 
@@ -80,10 +87,16 @@ def test_the_first_step_back_is_told_apart_from_the_ones_around_it() -> None:
 
 
 def test_identity_leaves_out_the_reference_itself_and_sums_the_rest() -> None:
-    block = {"id": "i", "kind": "identity", "concurrency": 8, "servers": {
-        "plain": {"same": 16, "of": 16, "first_difference": []},
-        "plain again": {"same": 15, "of": 16, "first_difference": [40]},
-        "v1-lazy": {"same": 14, "of": 16, "first_difference": [10, 90]}}}  # fmt: skip
+    block = {
+        "id": "i",
+        "kind": "identity",
+        "concurrency": 8,
+        "servers": {
+            "plain": {"same": 16, "of": 16, "first_difference": []},
+            "plain again": {"same": 15, "of": 16, "first_difference": [40]},
+            "v1-lazy": {"same": 14, "of": 16, "first_difference": [10, 90]},
+        },
+    }
     rows = merge.identity([piece(block, block)])
     assert [(r["server"], r["same"], r["of"], r["median_first_difference"]) for r in rows] == [
         ("plain again", 30, 32, 40),

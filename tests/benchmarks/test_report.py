@@ -11,9 +11,12 @@ from pieces import level, piece
 from benchmarks import report
 
 PIECE = piece(
-    *(level(c, r, plain=100 * c, v1_static=90 * c, v1_lazy=98 * c, v2_static=110 * c, v2_lazy=109 * c)
-      for c in (1, 8) for r in (0, 1))
-)  # fmt: skip
+    *(
+        level(c, r, plain=100 * c, v1_static=90 * c, v1_lazy=98 * c, v2_static=110 * c, v2_lazy=109 * c)
+        for c in (1, 8)
+        for r in (0, 1)
+    )
+)
 
 
 def write(folder: Path) -> Path:

@@ -14,7 +14,8 @@ PREFILL = "[2026-11-29 15:00:00] Prefill batch, #new-seq: 4, #new-token: 1024"
 def decode(running: int, speed: float, graph: bool = True) -> str:
     return (
         f"[2026-11-29 15:00:00 TP0] Decode batch, #running-req: {running}, #token: 900, token usage: 0.02, "
-        f"accept len: 1.00, accept rate: 0.25, cuda graph: {graph}, gen throughput (token/s): {speed}, #queue-req: 0"
+        f"accept len: 1.00, accept rate: 0.25, cuda graph: {graph}, gen throughput (token/s): {speed}, "
+        "#queue-req: 0"
     )
 
 
