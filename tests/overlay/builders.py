@@ -45,6 +45,7 @@ class Worker:
         self.steps += 1
         result = self.model(batch)
         logger.debug("ran %d requests", len(batch))
+        self.last = len(batch)
         return result
 
     def flush(self):
@@ -232,7 +233,9 @@ class Workshop:
 
     def faults(self, **keys: object) -> Overlay:
         """An overlay with one-line fixes in two files, one of which `switch` edits too; no modules."""
-        return self.overlay("faults", FAULT_EDITS, **keys)
+        self.manifest("faults", **keys)
+        self.pin("faults", FAULT_EDITS)
+        return self.store.load("faults")
 
 
 def contents(root: Path) -> dict[str, bytes]:
