@@ -1,0 +1,56 @@
+"""Look at what was installed before anything may point to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from specctl.release.actions.base import Action
+from specctl.release.context import Context
+from specctl.release.errors import InstallFailed
+
+IMPORT_S = 120.0  # a first import on a cold disk
+
+
+@dataclass(frozen=True)
+class CheckInstall(Action):
+    """The version, the sha256 of every overlaid file, and where `import sglang` leads, on the host."""
+
+    kind: ClassVar[str] = "check-install"
+
+    release: str
+    version: str
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        return f"check version and {len(self.files)} overlaid files on the host"
+
+    def lease_s(self) -> float:
+        return IMPORT_S + 120.0
+
+    def apply(self, ctx: Context) -> None:
+        paths = ctx.layout.release(self.release)
+        answer = ctx.remote.program(
+            "install",
+            op="check",
+            venv=paths.venv,
+            version=self.version,
+            files=dict(self.files),
+            import_timeout_s=IMPORT_S,
+            python=paths.python,
+            timeout_s=IMPORT_S + 60.0,
+        )
+        problems = answer["problems"]
+        if problems:
+            first = problems[0]
+            raise InstallFailed(
+                f"the install on {ctx.host.name} is not what was built: {first['what']}",
+                code="install-differs",
+                context={
+                    "host": ctx.host.name,
+                    "venv": paths.venv,
+                    **{p["what"]: f"expected {p['expected']}, seen {p['seen']}" for p in problems[:5]},
+                },
+                hint="nothing that serves was touched; deploy again to install it anew",
+            )

@@ -1,0 +1,185 @@
+"""From facts to the plan of a deploy. Pure: everything it looks at is handed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specctl.build.distribution import Distribution
+from specctl.config.model import EnvironmentKind, HostConfig
+from specctl.release.actions.adopted import CheckAdopted, FingerprintAdopted, LinkAdopted
+from specctl.release.actions.base import Action
+from specctl.release.actions.check import CheckInstall
+from specctl.release.actions.environment import InstallLock, InstallWheel, MakeVenv
+from specctl.release.actions.folders import MarkComplete, OpenRelease, PrepareRoot
+from specctl.release.actions.prune import Prune
+from specctl.release.actions.unfinished import CloseRun
+from specctl.release.actions.upload import Push, PushDistribution, PushTool, PushWheels
+from specctl.release.errors import PlanRefused
+from specctl.release.layout import Layout
+from specctl.release.plan import Plan, ServerChange
+from specctl.release.prune import prunable
+from specctl.release.state import HostState
+from specctl.release.switch_plan import ServerFacts, Switch, settle, switch
+
+
+@dataclass(frozen=True)
+class Installer:
+    """With what packages are installed on this host."""
+
+    uv: str | None  # path on the host; None: pip
+    push: Push | None = None  # uv has to be pushed there first
+
+
+@dataclass(frozen=True)
+class Source:
+    """The distribution as files on this machine."""
+
+    distribution: Distribution
+    files: tuple[Push, ...]  # wheel, record, lock; `remote` is the name in the release's folder
+    packages: int  # in the lock
+    wheels: tuple[Push, ...] = ()  # of the wheelhouse, what the lock names; `remote` is the bare name
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """One host, as far as a deploy depends on it."""
+
+    config: HostConfig
+    state: HostState
+    servers: tuple[ServerFacts, ...]
+    installer: Installer
+    owner: str | None = None  # the user that servers run as, where that is not who writes
+    free_bytes: int | None = None  # on the root's file system
+
+
+def make_deploy_plan(facts: HostFacts, source: Source, release: str) -> Plan:
+    """All that leads from what is there to the distribution serving, proven, on every server of the host.
+
+    Raises:
+        PlanRefused: the disk has no room for what would be pushed.
+    """
+    changes = [change_of(s, facts.state, release) for s in facts.servers]
+    todo = [s for s, c in zip(facts.servers, changes, strict=True) if c.changed]
+    actions: list[Action] = close_unfinished(facts.state)
+    if todo:
+        names = tuple(s.config.name for s in facts.servers)
+        actions.append(PrepareRoot(facts.config.root, names))
+        adopt = facts.config.adopt if facts.config.environment is EnvironmentKind.ADOPTED else None
+        if adopt:
+            actions.append(FingerprintAdopted(release, adopt))
+        known = facts.state.releases.get(release)
+        if known is None or not known.complete:
+            actions += _install(facts, source, release)
+        else:
+            actions.append(
+                CheckInstall(release, source.distribution.version, dict(source.distribution.files))
+            )
+        switches = [Switch(s, release, source.distribution.version) for s in todo]
+        actions += switch(facts.state, switches, owner=facts.owner)
+        if adopt:
+            actions.append(CheckAdopted(release, adopt))
+        actions += settle(switches)
+    doomed = prunable(facts.state, facts.config.keep_releases, (release,))
+    if todo and doomed:
+        actions.append(Prune(doomed))
+    return Plan(facts.config.name, "deploy", release, tuple(actions), tuple(changes), notes_of(facts))
+
+
+def change_of(server: ServerFacts, state: HostState, release: str) -> ServerChange:
+    """Why a server has to be switched; no reason, no change."""
+    record = state.server(server.config.name)
+    why = []
+    if record.current != release:
+        why.append(f"release: {record.current or 'none'} -> {release}")
+    if record.unit_sha256 != server.unit_sha256:
+        why.append("unit: not there yet" if record.unit_sha256 is None else "unit: changed")
+    if record.secrets != server.secrets:
+        why.append("secrets: changed")
+    if not why and not record.proven:
+        why.append("gate: this state has not passed yet")
+    if not server.running and not why:
+        why.append("process: not running")
+    good = record.good
+    return ServerChange(
+        server=server.config.name,
+        why=tuple(why),
+        before=record.current,
+        after=release,
+        unit_before=str(good.unit.get("text")) if good and good.unit.get("text") else None,
+        unit_after=server.unit_text,
+    )
+
+
+def _install(facts: HostFacts, source: Source, release: str) -> list[Action]:
+    config, uv = facts.config, facts.installer.uv
+    paths, layout = Layout(config.root).release(release), Layout(config.root)
+    adopted = config.environment is EnvironmentKind.ADOPTED
+    wheels = (
+        () if adopted else tuple(w for w in source.wheels if facts.state.wheels.get(w.remote) != w.sha256)
+    )
+    pushed = _at(source.files, paths.folder)
+    _check_room(facts, sum(p.size for p in (*wheels, *pushed)))
+    actions: list[Action] = [OpenRelease(release)]
+    if facts.installer.push is not None:
+        actions.append(PushTool((facts.installer.push,)))
+    if wheels:
+        actions.append(PushWheels(_at(wheels, layout.wheels)))
+    actions.append(PushDistribution(pushed, release))
+    python = f"{config.adopt}/bin/python" if adopted else config.python
+    actions.append(MakeVenv(release, python, uv, adopted))
+    if not adopted and source.packages:
+        store = layout.wheels if config.wheelhouse else None
+        actions.append(InstallLock(release, uv, source.packages, store))
+    installer = python if adopted and uv is None else None
+    actions.append(InstallWheel(release, source.distribution.wheel, uv, installer))
+    if adopted and config.adopt:
+        actions.append(LinkAdopted(release, config.adopt))
+    actions.append(CheckInstall(release, source.distribution.version, dict(source.distribution.files)))
+    if adopted and config.adopt:
+        actions.append(CheckAdopted(release, config.adopt))
+    actions.append(MarkComplete(release))
+    return actions
+
+
+def _at(files: tuple[Push, ...], folder: str) -> tuple[Push, ...]:
+    return tuple(Push(f.local, f"{folder}/{f.remote}", f.sha256, f.size, f.mode) for f in files)
+
+
+def _check_room(facts: HostFacts, pushed: int) -> None:
+    """Wheels are kept, unpacked into the cache, and linked from there: three times their size, at most."""
+    need = 3 * pushed + (64 << 20)
+    if facts.free_bytes is not None and facts.free_bytes < need:
+        raise PlanRefused(
+            f"{facts.config.name} has {facts.free_bytes / 1e9:.1f} GB free below {facts.config.root}, "
+            f"{need / 1e9:.1f} GB are needed",
+            code="no-room",
+            context={"host": facts.config.name, "root": facts.config.root},
+            hint="make room, or choose another root; specctl prune removes old releases",
+        )
+
+
+def close_unfinished(state: HostState) -> list[Action]:
+    """An earlier run that never wrote its end is ended first, and the timer it armed is disarmed."""
+    pending, deadman = state.pending, state.deadman
+    if pending is None:
+        return []
+    armed = deadman.state if deadman is not None and deadman.run == pending.run else None
+    return [CloseRun(pending.run, pending.command, pending.release, pending.by, pending.journal, armed)]
+
+
+def notes_of(facts: HostFacts) -> tuple[str, ...]:
+    notes = []
+    pending = facts.state.pending
+    if pending is not None:
+        at = f"{pending.step} {pending.server or ''}".strip() or "the start"
+        notes.append(
+            f"an unfinished {pending.command} of {pending.release} by {pending.by} stopped at {at}; "
+            "this plan starts from what is there now"
+        )
+    if facts.state.lock is not None:
+        notes.append(f"locked by {facts.state.lock.describe()}")
+    known = {s.config.name for s in facts.servers}
+    strangers = sorted(set(facts.state.servers) - known)
+    if strangers:
+        notes.append(f"servers on the host that this run does not touch: {', '.join(strangers)}")
+    return tuple(notes)

@@ -1,0 +1,146 @@
+"""Many hosts: in batches, in parallel within one, stopping when too many have failed."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from specctl.errors import SpecctlError, UsageError
+from specctl.release.result import HostResult, Outcome
+
+T = TypeVar("T")
+WIDEST = 64  # hosts worked on at once; more threads than that only wait for each other
+TICK_S = 0.2  # how soon a Ctrl-C is seen
+
+_SIZE = re.compile(r"([0-9]+)(%?)\Z")
+
+
+def parse_serial(text: str) -> tuple[str, ...]:
+    """`1`, `25%` or a series like `1,5,25%` of batch sizes; the last one repeats.
+
+    Raises:
+        UsageError: something else, or a batch of nothing.
+    """
+    sizes = tuple(part.strip() for part in text.split(","))
+    for size in sizes:
+        found = _SIZE.match(size)
+        if not found or int(found.group(1)) == 0 or (found.group(2) and int(found.group(1)) > 100):
+            raise UsageError(f"--serial {text!r}: {size!r} is no batch size", hint="give 2, 25% or 1,5,25%")
+    return sizes
+
+
+def batches(count: int, serial: Sequence[str] = (), canary: int = 0) -> list[int]:
+    """Batch sizes that add up to `count`: the canary first, then `serial`, of which the last repeats.
+
+    A percentage is of all hosts, rounded up, and at least one host.
+    """
+    sizes: list[int] = []
+    left = count
+    if canary > 0 and left > 0:
+        sizes.append(min(canary, left))
+        left -= sizes[-1]
+    position = 0
+    while left > 0:
+        if serial:
+            text = serial[min(position, len(serial) - 1)]
+            size = math.ceil(count * int(text[:-1]) / 100) if text.endswith("%") else int(text)
+        else:
+            size = left
+        sizes.append(max(1, min(size, left)))
+        left -= sizes[-1]
+        position += 1
+    return sizes
+
+
+def parse_max_fail(text: str, count: int) -> int:
+    """How many hosts may fail before no new batch begins: `0`, `2` or `10%` of all (rounded down).
+
+    Raises:
+        UsageError: something else.
+    """
+    found = _SIZE.match(text.strip())
+    if not found or (found.group(2) and int(found.group(1)) > 100):
+        raise UsageError(f"--max-fail {text!r} is no number of hosts", hint="give 0, 2 or 10%")
+    number = int(found.group(1))
+    return count * number // 100 if found.group(2) else number
+
+
+@dataclass
+class Fleet:
+    """Runs one function on many hosts.
+
+    `stop` is set by the first Ctrl-C: work that has begun ends cleanly (the function looks at it), nothing
+    new begins.
+    """
+
+    serial: tuple[str, ...] = ()
+    canary: int = 0
+    max_fail: int = 0  # hosts
+    widest: int = WIDEST
+    stop: threading.Event = field(default_factory=threading.Event)
+    on_interrupt: Callable[[int], None] = lambda times: None  # called in the main thread, from 1 up
+
+    def run(
+        self, items: Sequence[T], name: Callable[[T], str], work: Callable[[T], HostResult]
+    ) -> list[HostResult]:
+        """One result for each item, in the items' order, whatever happened to the others.
+
+        After a batch with more than `max_fail` failures in all (a canary batch: with any), the rest is
+        skipped. `work` should not raise; if it does, that host counts as failed.
+        """
+        results: dict[int, HostResult] = {}
+        sizes = batches(len(items), self.serial, self.canary)
+        start = 0
+        for number, size in enumerate(sizes):
+            indexes = range(start, start + size)
+            start += size
+            self._batch([(i, items[i]) for i in indexes], name, work, results)
+            failed = sum(r.outcome.failed for r in results.values())
+            canary_failed = number == 0 and self.canary > 0 and failed > 0
+            if self.stop.is_set() or canary_failed or failed > self.max_fail:
+                break
+        reason = Outcome.INTERRUPTED if self.stop.is_set() else Outcome.SKIPPED
+        return [
+            results.get(i) or HostResult(name(item), reason, state="not begun; the host was not touched")
+            for i, item in enumerate(items)
+        ]
+
+    def _batch(
+        self,
+        batch: list[tuple[int, T]],
+        name: Callable[[T], str],
+        work: Callable[[T], HostResult],
+        results: dict[int, HostResult],
+    ) -> None:
+        with ThreadPoolExecutor(max_workers=max(1, min(self.widest, len(batch)))) as pool:
+            running: dict[Future[HostResult], int] = {
+                pool.submit(self._guarded, item, name, work): i for i, item in batch
+            }
+            left = set(running)
+            interrupts = 0
+            while left:
+                try:
+                    _, left = wait(left, timeout=TICK_S, return_when=FIRST_COMPLETED)
+                except KeyboardInterrupt:
+                    interrupts += 1
+                    self.stop.set()
+                    self.on_interrupt(interrupts)
+            results.update({index: future.result() for future, index in running.items()})
+
+    def _guarded(self, item: T, name: Callable[[T], str], work: Callable[[T], HostResult]) -> HostResult:
+        if self.stop.is_set():
+            return HostResult(name(item), Outcome.INTERRUPTED, state="not begun; the host was not touched")
+        try:
+            return work(item)
+        except SpecctlError as exc:
+            return HostResult(name(item), Outcome.FAILED, error=exc)
+        except Exception as exc:  # a defect on one host must not hide what became of the others
+            error = SpecctlError(
+                f"{type(exc).__name__}: {exc}", code="internal", context={"host": name(item)}
+            )
+            return HostResult(name(item), Outcome.FAILED, error=error)

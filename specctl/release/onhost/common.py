@@ -1,0 +1,141 @@
+"""Helpers that every program on the host may use; sent in front of each (so: no other import of specctl)."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import time
+from typing import Any
+
+
+def read_json(path: str, default: Any = None) -> Any:
+    """A JSON file's value; `default` when there is none or it was cut."""
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return json.load(handle)
+    except (OSError, ValueError):
+        return default
+
+
+def read_bytes(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except OSError:
+        return None
+
+
+def sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomically(path: str, data: bytes | str, mode: int = 0o644) -> None:
+    """Temporary name in the same folder, fsync, rename, fsync of the folder."""
+    if isinstance(data, str):
+        data = data.encode()
+    temporary = f"{path}.new-{os.getpid()}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        with os.fdopen(fd, "wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fchmod(handle.fileno(), mode)
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        remove_quietly(temporary)
+        raise
+    sync_folder(os.path.dirname(path))
+
+
+def write_json(path: str, value: object, mode: int = 0o644) -> None:
+    write_atomically(path, json.dumps(value, sort_keys=True) + "\n", mode)
+
+
+def remove_quietly(path: str) -> bool:
+    try:
+        os.unlink(path)
+        return True
+    except OSError as exc:
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR):
+            return False
+        raise
+
+
+def link_target(path: str) -> str | None:
+    """The last part of a symbolic link's target; None when there is no link."""
+    try:
+        return os.path.basename(os.readlink(path).rstrip("/"))
+    except OSError:
+        return None
+
+
+def sha256_of(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        for block in iter(lambda: handle.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def unit_digest(files: dict[str, bytes | None]) -> str | None:
+    """One digest over all files of a unit; None when one is missing, or when there are none."""
+    if not files or None in files.values():
+        return None
+    pairs = [[path, hashlib.sha256(data or b"").hexdigest()] for path, data in sorted(files.items())]
+    return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+
+
+def boot_id() -> str:
+    data = read_bytes("/proc/sys/kernel/random/boot_id")
+    return data.decode().strip() if data else ""
+
+
+def boot_seconds() -> float:
+    """Seconds since the host started: a clock that nobody sets."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def processes_of_run(run: str) -> list[int]:
+    """Process ids on this host, other than ours, that carry SPECCTL_RUN=<run>."""
+    wanted = b"SPECCTL_RUN=" + run.encode()
+    mine = {os.getpid(), os.getppid()}
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        if not name.isdigit() or int(name) in mine:
+            continue
+        environ = read_bytes(f"/proc/{name}/environ")
+        if environ and wanted in environ.split(b"\0"):
+            found.append(int(name))
+    return found
+
+
+def lock_holder(folder: str) -> dict[str, Any] | None:
+    """Who holds the lock, how long it is overdue, and what of its run is alive here; None when nobody does."""
+    if not os.path.isdir(folder):
+        return None
+    info = read_json(os.path.join(folder, "info.json"))
+    if not isinstance(info, dict):
+        info = {
+            "run": "",
+            "since": "",
+            "boot": "",
+            "pid": 0,
+            "who": "unknown",
+            "where": "unknown",
+            "what": "unknown",
+        }
+    lease = read_json(os.path.join(folder, "lease.json"), {})
+    until = lease.get("until")
+    if until is None or lease.get("boot") != boot_id():
+        until = boot_seconds() - 1.0  # no promise, or one from before this host restarted
+    info["step"] = lease.get("step", "")
+    info["overdue_s"] = boot_seconds() - until
+    info["processes"] = processes_of_run(info["run"]) if info["run"] else []
+    return dict(info)

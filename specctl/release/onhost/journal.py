@@ -1,0 +1,41 @@
+"""Append records to a release's journal, and keep the pointer to the unfinished run.
+
+params: journal, records [..], pending {..} (set it) or null, finished (run whose pointer goes away) or null,
+        history (path) and entry {..} or null, root
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from specctl.release.onhost.common import read_json, remove_quietly, sync_folder, write_json
+
+
+def append(path: str, records: list[dict[str, Any]]) -> None:
+    """Add whole lines and fsync; a line that an earlier crash cut is ended first, so that ours stays readable."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "ab+") as handle:
+        if handle.tell() > 0:
+            handle.seek(-1, os.SEEK_END)
+            if handle.read(1) != b"\n":
+                handle.write(b"\n")
+        handle.write("".join(json.dumps(r, sort_keys=True) + "\n" for r in records).encode())
+        handle.flush()
+        os.fsync(handle.fileno())
+    sync_folder(os.path.dirname(path))
+
+
+def main(params: dict[str, Any]) -> dict[str, Any]:
+    pending = os.path.join(params["root"], "pending.json")
+    if params.get("records"):
+        append(params["journal"], params["records"])
+    if params.get("pending"):
+        write_json(pending, params["pending"])
+    if params.get("entry"):
+        append(os.path.join(params["root"], "history.jsonl"), [params["entry"]])
+    finished = params.get("finished")
+    if finished and (read_json(pending, {}) or {}).get("run") == finished:
+        remove_quietly(pending)
+    return {}

@@ -1,0 +1,98 @@
+"""Take, renew, look at and give back the host's lock.
+
+The lock is the folder <root>/lock, made by mkdir, which only one can win. A holder promises when it will be
+heard from next (a lease, on the host's own clock since boot). A lock is stale when that time has passed AND
+nothing of the holder's run lives: no process on this host, and none on the operator's machine as far as the
+caller could look (`holder_gone`).
+
+params: root, op (take | renew | release | break | look), info {..}, lease_s, step, holder_gone
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import uuid
+from typing import Any
+
+from specctl.release.onhost.common import boot_id, boot_seconds, lock_holder, read_json, write_json
+
+
+def renew(folder: str, seconds: float, step: str) -> None:
+    lease = {"boot": boot_id(), "until": boot_seconds() + seconds, "step": step}
+    write_json(os.path.join(folder, "lease.json"), lease)
+
+
+def take(folder: str, params: dict[str, Any]) -> dict[str, Any]:
+    broke = None
+    held = lock_holder(folder)
+    if held is not None:
+        if held["run"] and held["run"] == params["info"]["run"]:
+            renew(folder, params["lease_s"], params["step"])
+            return {"taken": True, "broke": None}
+        stale = held["overdue_s"] > 0 and not held["processes"] and held["run"] in params["holder_gone"]
+        if not stale:
+            return {"taken": False, "held": held}
+        discard(folder)
+        broke = held
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return {"taken": False, "held": lock_holder(folder)}
+    write_json(os.path.join(folder, "info.json"), params["info"])
+    renew(folder, params["lease_s"], params["step"])
+    return {"taken": True, "broke": broke}
+
+
+def undone(root: str, run: str) -> bool:
+    """Whether the host's own undo has acted against this run: it had been silent for too long."""
+    return any(
+        read_json(os.path.join(root, "deadman", state + ".json"), {}).get("run") == run
+        for state in ("firing", "fired")
+    )
+
+
+def discard(folder: str) -> None:
+    """Rename first, so that the lock is gone at one moment, whatever becomes of the rest."""
+    old = f"{folder}.old-{uuid.uuid4().hex[:8]}"
+    os.rename(folder, old)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def main(params: dict[str, Any]) -> dict[str, Any]:
+    root, op = params["root"], params["op"]
+    folder = os.path.join(root, "lock")
+    if op == "look":
+        return {"held": lock_holder(folder)}
+    try:
+        if op == "take":
+            os.makedirs(root, exist_ok=True)
+        guard = os.open(os.path.join(root, ".lock-guard"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        if op == "take":
+            return {"taken": False, "denied": f"{os.strerror(exc.errno or errno.EIO)}: {root}"}
+        raise
+    try:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if op == "take":
+            try:
+                return take(folder, params)
+            except OSError as exc:
+                return {
+                    "taken": False,
+                    "denied": f"{os.strerror(exc.errno or errno.EIO)}: {exc.filename or folder}",
+                }
+        held = lock_holder(folder)
+        mine = held is not None and held["run"] == params["info"]["run"]
+        if op == "renew":
+            if mine:
+                renew(folder, params["lease_s"], params["step"])
+            return {"mine": mine, "held": held, "undone": undone(root, params["info"]["run"])}
+        if held is not None and (mine or op == "break"):
+            discard(folder)
+            return {"released": True, "held": held}
+        return {"released": False, "held": held}
+    finally:
+        os.close(guard)

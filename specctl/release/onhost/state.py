@@ -1,0 +1,112 @@
+"""Read everything below the root in one go. Changes nothing.
+
+params: root, units {server: paths of the files of its unit}
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from typing import Any
+
+from specctl.release.onhost.common import link_target, lock_holder, read_bytes, read_json, unit_digest
+
+
+def describe_release(folder: str, name: str) -> dict[str, Any]:
+    complete = read_json(os.path.join(folder, "COMPLETE"))
+    failed = read_json(os.path.join(folder, "FAILED"))
+    if failed is None and os.path.exists(os.path.join(folder, "FAILED")):
+        failed = {"reason": "marked as failed"}
+    dist = read_json(os.path.join(folder, "dist.json"), {})
+    return {
+        "id": name,
+        "complete": isinstance(complete, dict),
+        "failed": failed.get("reason", "marked as failed") if failed is not None else None,
+        "version": dist.get("version"),
+        "completed_at": float(complete.get("at", 0)) if isinstance(complete, dict) else 0.0,
+    }
+
+
+def describe_server(root: str, name: str, unit: list[str]) -> dict[str, Any]:
+    folder = os.path.join(root, "servers", name)
+    good = read_json(os.path.join(folder, "good.json"), {})
+    return {
+        "name": name,
+        "current": link_target(os.path.join(folder, "current")),
+        "goods": good.get("goods", []),
+        "unit_sha256": unit_digest({path: read_bytes(path) for path in unit}),
+        "secrets": read_json(os.path.join(folder, "secrets.json"), {}).get("digest"),
+    }
+
+
+def last_step(journal: str, run: str) -> tuple[str, str | None, bool]:
+    """The last action of a run in a journal, and whether its end was written; a cut last line is skipped."""
+    step, server, ended = "", None, False
+    for line in (read_bytes(journal) or b"").splitlines():
+        try:
+            record = json.loads(line.decode("utf-8"))
+        except ValueError:
+            continue
+        if not isinstance(record, dict) or record.get("run") != run:
+            continue
+        if record.get("event") == "start":
+            step, server, ended = record.get("action", ""), record.get("server"), False
+        elif record.get("event") == "end":
+            ended = True
+    return step, server, ended
+
+
+def describe_pending(root: str) -> dict[str, Any] | None:
+    pending = read_json(os.path.join(root, "pending.json"))
+    if not isinstance(pending, dict):
+        return None
+    step, server, ended = last_step(pending["journal"], pending["run"])
+    pending.update(step=step, server=server, ended=ended)
+    return pending
+
+
+def describe_deadman(root: str) -> dict[str, Any] | None:
+    for state in ("armed", "firing", "fired", "disarmed"):
+        found = read_json(os.path.join(root, "deadman", state + ".json"))
+        if isinstance(found, dict):
+            return {"run": found["run"], "state": state, "outcome": found.get("outcome", "")}
+    return None
+
+
+def listing(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def main(params: dict[str, Any]) -> dict[str, Any]:
+    root = params["root"]
+    units = params["units"]
+    if not os.path.isdir(root):
+        return {"exists": False, "servers": [describe_server(root, n, u) for n, u in sorted(units.items())]}
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "the root cannot be read by this user", root)
+    releases = os.path.join(root, "releases")
+    names = sorted(set(listing(os.path.join(root, "servers"))) | set(units))
+    wheels = os.path.join(root, "wheels")
+    return {
+        "exists": True,
+        "salt": read_json(os.path.join(root, "salt.json"), {}).get("salt"),
+        "releases": [
+            describe_release(os.path.join(releases, n), n)
+            for n in listing(releases)
+            if os.path.isdir(os.path.join(releases, n))
+        ],
+        "servers": [describe_server(root, n, units.get(n, [])) for n in names],
+        "lock": lock_holder(os.path.join(root, "lock")),
+        "pending": describe_pending(root),
+        "deadman": describe_deadman(root),
+        "tools": listing(os.path.join(root, "bin")),
+        "wheels": {
+            n[: -len(".sha256")]: (read_bytes(os.path.join(wheels, n)) or b"").decode().strip()
+            for n in listing(wheels)
+            if n.endswith(".whl.sha256") and os.path.exists(os.path.join(wheels, n[: -len(".sha256")]))
+        },
+    }

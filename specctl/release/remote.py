@@ -1,0 +1,84 @@
+"""Sends the programs of `specctl.release.onhost` to a host; the only way in which this package reads or changes one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from specctl.host.protocol import Host, Result
+
+RUN_VARIABLE = (
+    "SPECCTL_RUN"  # in the environment of all that a run starts on a host, so that it is found again
+)
+
+_PACKAGE = "specctl.release.onhost"
+
+
+@cache
+def program_source(name: str, call: str = "print(json.dumps(main(params)))") -> str:
+    """One self-contained program: `common`, the module `name`, and `call`, what it does when it is run."""
+    return "\n".join(
+        (
+            "from __future__ import annotations",
+            _stripped("common"),
+            _stripped(name),
+            call,
+        )
+    )
+
+
+def _stripped(name: str) -> str:
+    text = files(_PACKAGE).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("__future__", _PACKAGE)):
+            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[number] = ""
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """One host, with what every call of one run has in common."""
+
+    host: Host
+    root: str
+    run: str
+    sudo: bool = False
+
+    def program(
+        self, name: str, *, timeout_s: float = 60.0, python: str = "python3", **params: object
+    ) -> Any:
+        """Run one program of `onhost`; what its `main` returned. `timeout_s` in seconds."""
+        return self.host.script(
+            program_source(name),
+            {"root": self.root, **params},
+            timeout_s=timeout_s,
+            sudo=self.sudo,
+            python=python,
+        )
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Result:
+        """Run one command of this run; the variables travel through env(1), which sudo does not strip."""
+        return self.host.run(
+            with_env(argv, {**(env or {}), RUN_VARIABLE: self.run}),
+            timeout_s=timeout_s,
+            sudo=self.sudo,
+            check=check,
+        )
+
+
+def with_env(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """argv with variables set by env(1). Never for secrets: they would show in the process list."""
+    return ("env", *(f"{k}={v}" for k, v in sorted(env.items())), *argv)

@@ -1,0 +1,240 @@
+"""Carry a plan out on one host: journal before each step, and the whole way back when one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from specctl.errors import SpecctlError
+from specctl.host.errors import Unreachable
+from specctl.release.actions.base import Action
+from specctl.release.actions.deadman import ArmDeadman, settle_deadman
+from specctl.release.clock import stamp
+from specctl.release.context import PATIENCE_S, Context
+from specctl.release.errors import Interrupted, LockLost, PlanRefused, UndoneByHost
+from specctl.release.journal import Journal
+from specctl.release.plan import Plan
+from specctl.release.result import HostResult, Outcome, ServerResult
+
+# pauses in seconds before a step is tried again after a lost link: steps can be repeated
+RETRIES_S = (1.0, 3.0, 8.0)
+
+OnStep = Callable[[Action, str], None]  # the step, and "start", "ok" or "failed"
+
+
+@dataclass
+class Runner:
+    """One plan on one host. The lock is held by the caller."""
+
+    plan: Plan
+    ctx: Context
+    on_step: OnStep = lambda action, event: None
+    notes: list[str] = field(default_factory=list)
+
+    def run(self) -> HostResult:
+        """Every action in order; after a failure the undo of every action that began, in reverse."""
+        begin = self.ctx.clock.monotonic()
+        self.journal = Journal(
+            self.ctx.remote, self.ctx.layout.release(self.plan.release).journal, self.ctx.clock
+        )
+        begun: list[Action] = []
+        error: SpecctlError | None = None
+        outcome, state = Outcome.DONE, ""
+        try:
+            self.journal.begin(self.plan.command, self.plan.release, self.ctx.operator, self.plan.as_dict())
+            for action in self.plan.actions:
+                self.ctx.check()
+                self._step(action, begun)
+        except Exception as exc:
+            error = as_specctl_error(exc, self.ctx.host.name, begun[-1] if begun else None)
+            outcome, state = self._way_back(begun, error)
+        seconds = self.ctx.clock.monotonic() - begin
+        result = HostResult(
+            self.plan.host, outcome, seconds, self._servers(outcome), error, state, tuple(self.notes)
+        )
+        self._finish(result)
+        return result
+
+    # -- forward
+
+    def _step(self, action: Action, begun: list[Action]) -> None:
+        self.on_step(action, "start")
+        self.ctx.enter(label(action), action.lease_s())
+        self.journal.start(action.kind, action.about)
+        begun.append(action)
+        try:
+            self._persist(lambda: self._perform(action))
+        except Exception as exc:
+            self.on_step(action, "failed")
+            self.journal.end(action.kind, action.about, "failed", str(exc)[:500])
+            if not action.cleanup or isinstance(exc, (Interrupted, LockLost, UndoneByHost)):
+                raise
+            begun.pop()
+            self.notes.append(f"{label(action)} failed: {exc}")
+        else:
+            self.on_step(action, "ok")
+            self.journal.end(action.kind, action.about, "ok")
+
+    def _perform(self, action: Action) -> None:
+        action.apply(self.ctx)
+        action.verify(self.ctx)
+
+    def _persist(self, call: Callable[[], None]) -> None:
+        """Again after a lost link: what was done is found there, whatever the link said."""
+        for pause in RETRIES_S:
+            try:
+                return call()
+            except Unreachable:
+                self.ctx.check()
+                self.ctx.clock.sleep(pause)
+        return call()
+
+    # -- back
+
+    def _way_back(self, begun: list[Action], error: SpecctlError) -> tuple[Outcome, str]:
+        """Undo what began; the outcome, and in one sentence what is on the host now."""
+        if isinstance(error, UndoneByHost):
+            return self._by_the_host()
+        armed = any(isinstance(a, ArmDeadman) for a in begun)
+        if isinstance(error, Unreachable) and not self._reachable():
+            if armed:
+                text = (
+                    "the link is lost; the host goes back to the old release by itself within about a minute"
+                )
+                return Outcome.UNREACHABLE, f"{text}: specctl status tells when it answers again"
+            return Outcome.UNREACHABLE, "the link is lost; nothing that serves was touched"
+        if isinstance(error, LockLost):
+            return self._lost_lock(armed)
+        self.ctx.undoing = True
+        problems = self._undo(begun)
+        self._mark_failed(error)
+        if problems:
+            return Outcome.DOWN, "the way back failed: " + "; ".join(problems)
+        if not any(a.touches_service for a in begun):
+            stopped = Outcome.INTERRUPTED if isinstance(error, Interrupted) else Outcome.FAILED
+            return stopped, "nothing that serves was touched"
+        restored = {b: r for b, r in self._before().items() if r is not None}
+        gone = sorted(set(self._before()) - set(restored))
+        said = [f"{name} serves {release} again" for name, release in sorted(restored.items())]
+        said += [f"{name} is stopped: it had no release that worked before" for name in gone]
+        state = "; ".join(said)
+        if isinstance(error, Interrupted):
+            return Outcome.INTERRUPTED, state
+        return (Outcome.ROLLED_BACK if restored else Outcome.FAILED), state
+
+    def _undo(self, begun: list[Action]) -> list[str]:
+        """Every undo in reverse, also after one has failed; what failed."""
+        problems: list[str] = []
+        for action in reversed(begun):
+            try:
+                self.ctx.enter(f"undo {label(action)}", max(action.lease_s(), PATIENCE_S))
+                self.journal.start(f"undo {action.kind}", action.about)
+                self._persist(lambda action=action: action.undo(self.ctx))  # type: ignore[misc]
+                self.journal.end(f"undo {action.kind}", action.about, "ok")
+            except UndoneByHost:
+                outcome, state = self._by_the_host()
+                return problems if outcome is Outcome.ROLLED_BACK else [*problems, state]
+            except Exception as exc:
+                problems.append(f"{label(action)}: {describe(exc)}")
+                self.journal.end(f"undo {action.kind}", action.about, "failed", str(exc)[:500])
+        return problems
+
+    def _by_the_host(self) -> tuple[Outcome, str]:
+        answer = settle_deadman(self.ctx.remote, self.ctx.remote.run)
+        outcome = Outcome.ROLLED_BACK if answer.get("whole") else Outcome.DOWN
+        return outcome, f"the host went back by itself: {answer.get('outcome')}"
+
+    def _lost_lock(self, armed: bool) -> tuple[Outcome, str]:
+        """Somebody else is at work: whatever we do now would be done beside them."""
+        text = "another run took the lock; this one stopped where it was"
+        return Outcome.FAILED, f"{text}, with servers in between" if armed else text
+
+    def _reachable(self) -> bool:
+        try:
+            self._persist(lambda: self.ctx.enter("way back", PATIENCE_S))
+        except Unreachable:
+            return False
+        except SpecctlError:
+            return True
+        return True
+
+    def _mark_failed(self, error: SpecctlError) -> None:
+        """A release that failed is never a target again; but one that serves elsewhere here is no failure."""
+        blameless = isinstance(error, (Interrupted, Unreachable, PlanRefused))
+        if blameless or self.plan.release in self._before().values():
+            return
+        try:
+            step = str(error.context.get("step", "")) or error.code
+            self.ctx.remote.program(
+                "tree",
+                op="fail",
+                release=self.plan.release,
+                run=self.ctx.remote.run,
+                step=step,
+                reason=error.message[:300],
+            )
+        except SpecctlError as exc:
+            self.notes.append(f"{self.plan.release} could not be marked as failed: {exc}")
+
+    def _before(self) -> dict[str, str | None]:
+        """Server -> the release that a failure leads back to, of every server that this plan switches."""
+        armed = (a for a in self.plan.actions if isinstance(a, ArmDeadman))
+        return {b.server: b.release for action in armed for b in action.servers}
+
+    # -- the end
+
+    def _servers(self, outcome: Outcome) -> tuple[ServerResult, ...]:
+        before = self._before()
+        return tuple(
+            ServerResult(
+                s.server,
+                s.after if outcome is Outcome.DONE else before.get(s.server, s.before),
+                s.changed and outcome is Outcome.DONE,
+                self.ctx.reports.get(s.server),
+            )
+            for s in self.plan.servers
+        )
+
+    def _finish(self, result: HostResult) -> None:
+        entry = {
+            "at": stamp(self.ctx.clock),
+            "run": self.ctx.remote.run,
+            "command": self.plan.command,
+            "release": self.plan.release,
+            "by": self.ctx.operator.name,
+            "result": result.outcome.value,
+            "detail": result.error.message if result.error else "",
+            "servers": [s.server for s in self.plan.servers if s.changed],
+            "seconds": round(result.seconds, 1),
+        }
+        if result.outcome is Outcome.UNREACHABLE:
+            return
+        try:
+            self.journal.finish(result.outcome.value, entry)
+        except SpecctlError as exc:
+            self.notes.append(f"the end of this run could not be written down: {exc}")
+
+
+def label(action: Action) -> str:
+    return f"{action.kind} {action.about}" if action.about else action.kind
+
+
+def describe(exc: Exception) -> str:
+    """An error in one line, with the end of a log when it carries one."""
+    if isinstance(exc, SpecctlError):
+        log = exc.context.get("log") or exc.context.get("output") or exc.context.get("seen") or ""
+        return f"{exc.message}" + (f" [{log.splitlines()[-1]}]" if log.strip() else "")
+    return f"{type(exc).__name__}: {exc}"
+
+
+def as_specctl_error(exc: Exception, host: str, action: Action | None) -> SpecctlError:
+    """The same failure, with host and step in its context."""
+    step = label(action) if action else "start"
+    if not isinstance(exc, SpecctlError):
+        exc = SpecctlError(f"{type(exc).__name__}: {exc}", code="internal")
+    exc.context = {
+        "host": host,
+        "step": step,
+        **{k: v for k, v in exc.context.items() if k not in ("host", "step")},
+    }
+    return exc
