@@ -1,0 +1,182 @@
+"""The whole life of a server under a real supervisord, with a stand-in for SGLang."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from standin.installed import install_release
+
+from specctl.config.model import HostConfig, ServerConfig, SshConfig, Supervisor, ThresholdPolicy
+from specctl.host.local import LocalHost
+from specctl.service.errors import SupervisorMissing
+from specctl.service.factory import service_for
+from specctl.service.onhost import processes
+from specctl.service.protocol import Cursor, LogLine, Service, Unit
+from specctl.service.supervisor import SupervisorService
+from specctl.service.unit import unit_for
+
+pytest.importorskip("supervisor", reason="the test extra's supervisor is not installed")
+MARK = "Dynamic speculation disable enabled"
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def until(what: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        time.sleep(0.05)
+
+
+def healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+class Site:
+    """One root on this machine with one server."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.server = ServerConfig(
+            name="main",
+            model="m",
+            port=free_port(),
+            args=("--speculative-algorithm", "EAGLE"),
+            threshold=ThresholdPolicy(disable=4),
+        )
+        self.config = HostConfig(
+            name="here",
+            ssh=SshConfig("localhost"),
+            servers=(self.server,),
+            root=str(root),
+            supervisor=Supervisor.SUPERVISOR,
+        )
+        self.service: Service = service_for(LocalHost("here"), self.config, self.server)
+
+    def unit(self, **env: str) -> Unit:
+        server = replace(self.server, env={f"STANDIN_{k.upper()}": v for k, v in env.items()})
+        return unit_for(self.config, server)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A root whose supervisor is the one of this environment (its own venv is made in another test)."""
+    # a UNIX socket's path has little room, pytest's folders are long
+    folder = tmp_path_factory.getbasetemp().parent / f"sv{os.getpid()}"
+    install_release(folder, "main")
+    bin_ = folder / "supervisor/venv/bin"
+    bin_.mkdir(parents=True)
+    (bin_ / "supervisord").write_text(f'#!/bin/sh\nexec {sys.executable} -m supervisor.supervisord "$@"\n')
+    (bin_ / "supervisord").chmod(0o755)
+    yield folder
+    pid_file = folder / "supervisor/supervisord.pid"
+    if pid_file.exists():
+        os.kill(int(pid_file.read_text()), 15)
+        until(lambda: not pid_file.exists())
+
+
+@pytest.fixture
+def site(root: Path) -> Iterator[Site]:
+    made = Site(root)
+    yield made
+    made.service.uninstall()
+    (root / "servers/main/server.log").unlink(missing_ok=True)
+
+
+def test_install_changes_nothing_the_second_time_and_does_not_start(site: Site) -> None:
+    assert site.service.install(site.unit())
+    assert not site.service.install(site.unit())
+    assert site.service.installed(site.unit())
+    assert not site.service.installed(site.unit(slow_s="1"))
+    assert site.service.state().main_pid == 0
+
+
+def test_a_restart_is_a_new_invocation_and_its_marker_lies_after_the_cursor(site: Site) -> None:
+    service = site.service
+    service.install(site.unit())
+    assert service.stop(5).was_running is False
+    service.start()
+    until(lambda: healthy(site.server.port))
+    first = service.state()
+    assert first.running
+    assert (first.active, first.sub) == ("active", "RUNNING")
+    cursor = service.restart(10, port=site.server.port)
+    until(lambda: healthy(site.server.port))
+    second = service.state()
+    assert second.invocation not in ("", first.invocation)
+    found = service.lines_since(cursor, invocation=second.invocation, match=[MARK])
+    assert [MARK in line.text for line in found.lines] == [True]
+    assert found.complete
+    assert len(found.earlier) == 1
+    assert service.lines_since(cursor, invocation=first.invocation, match=[MARK]).lines == ()
+
+
+def test_a_changed_unit_takes_effect_at_the_next_restart(site: Site) -> None:
+    site.service.install(site.unit())
+    site.service.restart(10)
+    until(lambda: healthy(site.server.port))
+    assert site.service.install(site.unit(no_marker="1"))
+    assert site.service.state().running
+    cursor = site.service.restart(10, port=site.server.port)
+    until(lambda: healthy(site.server.port))
+    found = site.service.lines_since(cursor, match=[MARK])
+    assert found.lines == ()
+    assert found.seen > 0
+
+
+def test_a_server_and_its_stray_that_ignore_sigterm_are_gone_after_stop(site: Site) -> None:
+    site.service.install(site.unit(ignore_sigterm="1", stray_child="1"))
+    site.service.start()
+    until(lambda: healthy(site.server.port))
+    outcome = site.service.stop(1)
+    assert outcome.was_running
+    assert outcome.killed
+    assert not healthy(site.server.port)
+    assert processes.marked(f"SPECCTL_UNIT={site.service.name}") == set()
+    assert site.service.state().active == "inactive"
+
+
+def test_a_server_that_dies_at_once_ends_as_failed_and_its_log_says_why(site: Site) -> None:
+    site.service.install(replace(site.unit(die_at_start="1"), start_limit=1))
+    site.service.start()
+    until(lambda: site.service.state().active == "failed")
+    tail = site.service.lines_since(Cursor("file:"), tail=50).tail
+    assert any("dies at start" in line.text for line in tail)
+
+
+def test_following_shows_history_and_new_lines_and_ends_when_told(site: Site) -> None:
+    site.service.install(site.unit(flood_lines="10"))
+    site.service.restart(10)
+    until(lambda: healthy(site.server.port))
+    lines: list[LogLine] = []
+
+    def take(line: LogLine) -> bool:
+        lines.append(line)
+        return len(lines) < 15
+
+    site.service.follow(take, history=3, timeout_s=20)
+    assert len(lines) == 15
+    assert not any("specctl: invocation" in line.text for line in lines)
+
+
+def test_a_host_without_supervisor_says_so_before_anything_is_started(tmp_path: Path) -> None:
+    service = SupervisorService(LocalHost("here"), "specctl-x", root=str(tmp_path), folder=str(tmp_path))
+    assert not service.state().exists
+    with pytest.raises(SupervisorMissing):
+        service.start()
