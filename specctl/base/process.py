@@ -32,6 +32,7 @@ def run(
     *,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    stdin: bytes = b"",
     timeout_s: float = 1800.0,
 ) -> Finished:
     """Run one command to its end.
@@ -48,7 +49,7 @@ def run(
             list(argv),
             env={**os.environ, **(env or {})},
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             timeout=timeout_s,
             check=False,

@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from specctl.base.errors import AlreadyPatched, FetchFailed, HashMismatch, SourceError
 from specctl.base.hashing import source_files, tree_sha256
-from specctl.base.model import Base, GitSource, TreeSource, WheelSource
+from specctl.base.model import Base, GitSource, WheelSource
 from specctl.base.process import Run, run, uv_binary
 from specctl.base.wheel import is_patched
 from specctl.errors import UsageError
@@ -188,12 +188,6 @@ def source_version(checkout: Checkout, given: str | None) -> str:
         raise UsageError(f"{version!r} is no version", hint="write it like 0.5.9 or 0.5.9.dev12") from None
 
 
-def tree_source(folder: Path) -> tuple[TreeSource, Checkout]:
-    """Pin a checkout. Raises SourceError, AlreadyPatched."""
-    checkout = look_at(folder)
-    return TreeSource(str(checkout.folder.resolve()), checkout.sha256), checkout
-
-
 def _git(runner: Run, argv: list[str], message: str, hint: str) -> None:
     try:
         done = runner(argv, env={"GIT_TERMINAL_PROMPT": "0"})
@@ -212,6 +206,15 @@ def _own_version(folder: Path) -> str | None:
         if found and found[1] != "0.0.0.dev0":
             return found[1]
     return None
+
+
+def described_version(folder: Path, runner: Run) -> str | None:
+    """The version that the git tags of a checkout say; None without git data."""
+    try:
+        done = runner(["git", "-C", str(folder), "describe", "--tags", "--match", "v*"])
+    except OSError:
+        return None
+    return None if done.exit_code else _described_version(done.stdout.strip())
 
 
 def _described_version(described: str) -> str | None:

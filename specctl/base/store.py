@@ -38,6 +38,10 @@ class BaseStore:
         """Every base, the shipped ones first. Raises RecordError on the first bad record."""
         return [*self._shipped.values(), *(self._read(path) for path in self._files())]
 
+    def releases(self) -> list[Base]:
+        """The published releases only."""
+        return list(self._shipped.values())
+
     def get(self, name: str) -> Base:
         """One base by name.
 

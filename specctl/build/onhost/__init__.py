@@ -1,0 +1,1 @@
+"""Programs that run in the Python of a server: standard library and sglang only."""
