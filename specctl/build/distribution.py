@@ -49,6 +49,13 @@ class Distribution:
         return path
 
     @classmethod
+    def from_json(cls, text: str) -> Distribution:
+        """From the content of a dist.json. Raises ValueError, TypeError or KeyError when it is none."""
+        raw = json.loads(text)
+        raw["overlays"] = tuple(OverlayRecord(**o) for o in raw["overlays"])
+        return cls(**raw)
+
+    @classmethod
     def load(cls, folder: Path) -> Distribution:
         """Read DIR/dist.json.
 
@@ -57,9 +64,7 @@ class Distribution:
         """
         path = folder / DIST_JSON
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            raw["overlays"] = tuple(OverlayRecord(**o) for o in raw["overlays"])
-            return cls(**raw)
+            return cls.from_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, TypeError, KeyError) as exc:
             raise UsageError(
                 f"{folder} is not a distribution folder",
