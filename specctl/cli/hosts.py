@@ -40,18 +40,19 @@ def hosts(ctx: click.Context, selection: Selection, as_json: bool) -> None:
 
 
 def _rows(host: HostConfig) -> list[tuple[str, ...]]:
-    """One row for each server; what belongs to the host stands in its first row only."""
-    left = (host.name, _address(host), ", ".join(host.groups) or "-")
+    """One row for each server; each tells the host, so that a row found by grep says all."""
     return [
         (
-            *(left if index == 0 else ("", "", "")),
+            host.name,
+            _address(host),
+            ", ".join(host.groups) or "-",
             server.name,
             str(server.port),
             ",".join(map(str, server.gpus)) or "all",
             _threshold(server.threshold),
-            host.supervisor.value if index == 0 else "",
+            host.supervisor.value,
         )
-        for index, server in enumerate(host.servers)
+        for server in host.servers
     ]
 
 

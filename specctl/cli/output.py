@@ -31,7 +31,9 @@ class Output:
     def create(cls, *, as_json: bool = False, color: bool | None = None) -> Output:
         """Consoles for this process; `color=False`, NO_COLOR or a pipe turn colour off."""
         no_color = color is False or bool(os.environ.get("NO_COLOR"))
-        out = Console(no_color=no_color, highlight=False, soft_wrap=not sys.stdout.isatty())
+        # A pipe has no width: a table that was cut to 80 columns would lose what a program looks for.
+        width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 1000
+        out = Console(no_color=no_color, highlight=False, soft_wrap=not sys.stdout.isatty(), width=width)
         err = Console(stderr=True, no_color=no_color, highlight=False, soft_wrap=not sys.stderr.isatty())
         return cls(out=out, err=err, as_json=as_json)
 
@@ -40,9 +42,13 @@ class Output:
         sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
         sys.stdout.flush()
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
+    def table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None
+    ) -> None:
         """Print a table on stdout; cells are plain text (markup in them is not interpreted)."""
-        table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column, overflow="fold")  # wrapped, never cut with an ellipsis
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
         self.out.print(table)

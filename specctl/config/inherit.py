@@ -13,7 +13,7 @@ MAX_HOSTS = MAX_NAMES
 _MAX_MEMBERS = 20 * MAX_HOSTS  # of all groups together
 _MAX_GROUPS = 1000
 _MAX_NESTING = 16
-_MAX_VALUES = 2_000_000  # of all hosts together, with ranges and inheritance written out
+_MAX_VALUES = 1_000_000  # of all hosts together, with ranges and inheritance written out
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _text(kind: kinds.Text, text: str) -> str:
         except RangeError as exc:
             raise MisreadError(str(exc), exc.hint) from exc
     for name in (names[0], names[-1]):
-        if not re.fullmatch(kind.pattern, name.replace("{name}", "x")) or "/../" in f"/{name}/":
+        if not re.fullmatch(kind.pattern, name.replace("{name}", "x")):
             raise MisreadError(f"{display} is not {kind.what}", kind.hint)
     return text
 

@@ -24,10 +24,10 @@ from specctl.config.kinds import (
 from specctl.config.model import EnvironmentKind, HostKeys, Supervisor, Target
 
 _PORT = Whole(1, 65535, "port")
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
-_HOST = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
+_NAME = r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+_HOST = r"(?!.*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
 _IPV6 = r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?"
-_REMOTE = r"/[A-Za-z0-9._+@=,-]+(/[A-Za-z0-9._+@=,-]+)*/?"
+_REMOTE = r"(?!.*/\.\.(/|$))/[A-Za-z0-9._+@=,-]+(/[A-Za-z0-9._+@=,-]+)*/?"
 
 GROUP_NAME = Text("a group name", _NAME, "use letters, digits and . _ -")
 HOST_NAME = Text(

@@ -37,7 +37,7 @@ def _machine(host: HostConfig) -> tuple[object, str]:
 
 
 def check_host(case: HostCase) -> None:
-    """Environment, rights and connection."""
+    """Environment and rights."""
     host = case.host
     adopted = host.environment is EnvironmentKind.ADOPTED
     if adopted and host.adopt is None:
@@ -46,9 +46,6 @@ def check_host(case: HostCase) -> None:
     if host.adopt is not None and not adopted:
         text = "adopt is set, but the environment is locked"
         case.refuse("adopt", case.at("adopt"), text, "add `environment: adopted`, or take adopt out")
-    if host.connection == "local" and case.settings.get("address") is not None:
-        text = "the address is not used with connection: local"
-        case.warn("connection", case.at("address"), text, "take one of the two out")
     _check_rights(case)
 
 
