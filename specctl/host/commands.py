@@ -28,7 +28,7 @@ class Call:
     argv: tuple[str, ...]
     stdin: Iterable[bytes] | None = None
     timeout_s: float | None = None
-    stall: bool = False  # the deadline counts from the last byte that was sent
+    stall: bool = False  # the deadline counts from the last byte that was sent or came back
     sudo: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None

@@ -82,7 +82,8 @@ def open_chain(host: str, hops: Sequence[Hop], timeout_s: float) -> Chain:
 def _connection(host: str, hop: Hop, gateway: Connection | None, timeout_s: float) -> Connection:
     keys = KeyCheck(host, hop)
     kwargs: dict[str, Any] = {
-        "banner_timeout": timeout_s,
+        # a little earlier than the whole, which would end without saying what was missing
+        "banner_timeout": timeout_s * 0.8,
         "auth_timeout": timeout_s,
         "channel_timeout": timeout_s,
         "auth_strategy": Keys(hop),
@@ -172,6 +173,8 @@ def _reason(exc: BaseException) -> str:
         return "does not answer"
     if "banner" in str(exc):
         return "takes the connection but sends no ssh greeting"
+    if "No existing session" in str(exc):  # what paramiko says when its time for the key exchange is over
+        return "stopped answering while keys were exchanged"
     return "hung up" if isinstance(exc, EOFError) else "failed"
 
 

@@ -77,6 +77,7 @@ class LocalHost(CommandHost):
             ready.register(process.stdout or 0, selectors.EVENT_READ, out)
             ready.register(process.stderr or 0, selectors.EVENT_READ, err)
             while ready.get_map():
+                moved = False
                 for key, _ in ready.select(0.05):
                     data = os.read(key.fd, _READ)
                     if not data:
@@ -87,8 +88,9 @@ class LocalHost(CommandHost):
                             return True
                     else:
                         key.data.feed(data)
+                        moved = True
                 now = time.monotonic()
-                if call.stall and feeder is not None and feeder.moved():
+                if call.stall and (moved or (feeder is not None and feeder.moved())):
                     last = now
                 if call.timeout_s is not None and now - last > call.timeout_s:
                     return False

@@ -122,10 +122,8 @@ class SshHost(CommandHost):
             self._start(call, channel, line, began, out, err)
             feeder = _feed(call, channel)
             if not self._pump(call, channel, feeder, out, err, began):
-                if (
-                    feeder is not None and feeder.busy
-                ):  # it may hold the connection's lock for ever: only closing all of it helps
-                    self._forget(channel)
+                if feeder is not None and feeder.busy:
+                    self._forget(channel)  # it may hold the connection's lock for ever
                 raise timed_out(self.name, call, out, err)
             code = -1 if call.lines is not None and call.lines.stopped else self._exit_code(call, channel)
         finally:
@@ -192,7 +190,7 @@ class SshHost(CommandHost):
             if call.lines is not None and call.lines.stopped:
                 return True
             now = time.monotonic()
-            if call.stall and feeder is not None and feeder.moved():
+            if call.stall and (moved or (feeder is not None and feeder.moved())):
                 last = now
             finished = channel.exit_status_ready()
             if finished and not moved:

@@ -1,5 +1,8 @@
 """Receive a file on stdin: temporary name in the same folder, hash, fsync, rename.
 
+While it receives it prints, about once a second, how many bytes are still missing: who sends sees that
+something moves, however much lies in buffers between.
+
 params: path, mode, size (bytes), sha256, stall_s (give up when nothing came for so long)
 answer: {"state": "written"} or {"state": "failed", "errno": N or null, "reason": text, ...where}
 """
@@ -9,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 params = globals()["params"]
@@ -31,6 +35,7 @@ def sweep(folder: str, prefix: str) -> None:
 def receive(descriptor: int) -> str:
     """Copy stdin to the file; its sha256."""
     left = params["size"]
+    said = time.monotonic()
     digest = hashlib.sha256()
     while left:
         signal.alarm(params["stall_s"])
@@ -42,6 +47,9 @@ def receive(descriptor: int) -> str:
             view = view[os.write(descriptor, view) :]
         digest.update(block)
         left -= len(block)
+        if time.monotonic() - said > 1:
+            said = time.monotonic()
+            print(left, flush=True)
     signal.alarm(0)
     return digest.hexdigest()
 
