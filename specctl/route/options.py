@@ -41,10 +41,11 @@ def load_options(name: str) -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(text))
 
 
-def build_parser(options: Sequence[dict[str, Any]]) -> argparse.ArgumentParser:
-    """A parser that accepts what `options` describe; unset options are None, unset switches False."""
+@lru_cache(maxsize=8)
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """A parser that accepts what the release and the overlay do; unset options are None, switches False."""
     parser = _Parser(add_help=False)
-    for option in options:
+    for option in (*load_options(name), *OVERLAY_FLAGS):
         keywords: dict[str, Any] = {"dest": option["dest"]} if "dest" in option else {}
         if option.get("nargs") == 0:
             parser.add_argument(*option["flags"], action="store_true", **keywords)
@@ -59,8 +60,8 @@ def build_parser(options: Sequence[dict[str, Any]]) -> argparse.ArgumentParser:
     return parser
 
 
-def parse(options: Sequence[dict[str, Any]], argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Parse server arguments.
+def parse(name: str, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Parse server arguments of the release whose data file is `name`.
 
     Returns:
         The values, and the arguments that the release does not know.
@@ -68,13 +69,13 @@ def parse(options: Sequence[dict[str, Any]], argv: Sequence[str]) -> tuple[argpa
     Raises:
         CommandLineError: the server's own parser would refuse them.
     """
-    return build_parser(options).parse_known_args(list(argv))
+    return parser_of(name).parse_known_args(list(argv))
 
 
-def switches(options: Sequence[dict[str, Any]]) -> frozenset[str]:
+def switches(name: str) -> frozenset[str]:
     """Destinations of the flags that take no value."""
     found = set()
-    for option in options:
+    for option in load_options(name):
         if option.get("switch"):
             found.add(option.get("dest") or option["flags"][0].lstrip("-").replace("-", "_"))
     return frozenset(found)

@@ -11,7 +11,7 @@ from specctl.base.store import BaseStore
 from specctl.route.config_file import ConfigFileError, Read, expand
 from specctl.route.errors import RouteUnknown
 from specctl.route.model import Route, RouteRules
-from specctl.route.options import OVERLAY_FLAGS, CommandLineError, load_options, parse, switches
+from specctl.route.options import CommandLineError, parse, switches
 from specctl.route.rules import decide
 
 
@@ -44,9 +44,8 @@ def predict(
     """
     public = base_version.split("+", 1)[0]
     rules = _rules(public) if store is None else _route_of(store, public)
-    options = (*load_options(rules.options), *OVERLAY_FLAGS)
     try:
-        args, unknown = parse(options, expand(server_args, switches(options), read))
+        args, unknown = parse(rules.options, expand(server_args, switches(rules.options), read))
     except (CommandLineError, ConfigFileError) as exc:
         return Route(public, None, False, (), (f"SGLang refuses the command line: {exc}",))
     if architecture is None and read is not None and args.model_path:

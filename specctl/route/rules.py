@@ -52,8 +52,10 @@ def decide(
         trace.reasons.append("no --speculative-algorithm, so no worker for drafts")
     elif not trace.problems:
         eagle = algorithm in ("EAGLE", "EAGLE3")
-        classes = rules.multi_layer if multi_layer and eagle else rules.algorithms[algorithm]
-        worker = _pick(classes, algorithm, trace)
+        if multi_layer and eagle:
+            worker = _pick(rules.multi_layer, f"multi-layer {algorithm}", trace)
+        else:
+            worker = _pick(rules.algorithms[algorithm], algorithm, trace)
     return Route(
         base=base,
         worker=worker,
@@ -106,7 +108,7 @@ def _eagle(
         args.speculative_num_steps,
         args.speculative_num_draft_tokens,
     )
-    if algorithm == "STANDALONE" and args.enable_dp_attention:
+    if algorithm == "STANDALONE" and _dp_attention(args):
         trace.problems.append("STANDALONE does not work with --enable-dp-attention")
     _limit(rules, trace)
     if wants_v2:
@@ -161,12 +163,28 @@ def _tree(args: Namespace, topk: int, trace: Trace) -> None:
     backends = (args.attention_backend, args.decode_attention_backend, args.prefill_attention_backend)
     if "trtllm_mha" in backends:
         trace.problems.append(f"the trtllm_mha attention backend works with topk 1 only, not {topk}")
+    _pages(args, f"topk {topk}", _PAGED_TREES, trace)
+
+
+def _pages(args: Namespace, what: str, backends: tuple[str, ...], trace: Trace) -> None:
+    """Pages of more than one token hold a draft tree with some attention backends only."""
     page = args.page_size or 1
-    # Without --attention-backend the choice depends on the GPU; on CUDA it is one that takes paged trees.
-    if page > 1 and args.attention_backend not in (None, *_PAGED_TREES):
+    if page <= 1 or args.attention_backend in backends:
+        return
+    if args.attention_backend is not None:
         trace.problems.append(
-            f"topk {topk} with --page-size {page} does not work with the {args.attention_backend} backend"
+            f"{what} with --page-size {page} does not work with the {args.attention_backend} backend"
         )
+    else:  # SGLang chooses by the GPU and by what is installed
+        trace.warnings.append(
+            f"{what} with --page-size {page} works with {' and '.join(backends)} only: "
+            "set --attention-backend"
+        )
+
+
+def _dp_attention(args: Namespace) -> bool:
+    """SGLang drops --enable-dp-attention with one data-parallel rank."""
+    return bool(args.enable_dp_attention) and (args.data_parallel_size or 1) > 1
 
 
 def _ngram(rules: RouteRules, args: Namespace, trace: Trace) -> None:
@@ -177,12 +195,9 @@ def _ngram(rules: RouteRules, args: Namespace, trace: Trace) -> None:
     trace.reasons.append("NGRAM runs without the overlap scheduler")
     breadth = args.speculative_ngram_max_bfs_breadth
     topk = 10 if breadth is None else breadth  # 10 is the release's default of that flag
-    page = args.page_size or 1
-    if topk > 1 and page > 1 and args.attention_backend not in (None, "flashinfer"):
-        trace.problems.append(
-            f"NGRAM with --page-size {page} does not work with the {args.attention_backend} backend"
-        )
-    if args.enable_dp_attention:
+    if topk > 1:
+        _pages(args, "NGRAM", ("flashinfer",), trace)
+    if _dp_attention(args):
         trace.problems.append("NGRAM does not work with --enable-dp-attention")
     trace.topk, trace.draft_tokens = topk, args.speculative_num_draft_tokens
 
@@ -216,7 +231,7 @@ def _pick(classes: WorkerClasses, algorithm: str, trace: Trace) -> str | None:
     worker = classes.overlap if trace.overlap else classes.sync
     how = "with" if trace.overlap else "without"
     if worker is None:
-        trace.problems.append(f"{algorithm} has no worker class {how} the overlap scheduler")
+        trace.problems.append(f"{algorithm} has no worker class that starts {how} the overlap scheduler")
     else:
         trace.reasons.append(f"{algorithm} {how} the overlap scheduler starts {worker}")
     return worker
