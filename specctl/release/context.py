@@ -12,6 +12,7 @@ from specctl.evidence.model import Expectation, Report
 from specctl.host.protocol import Host
 from specctl.release.clock import Clock, Operator
 from specctl.release.errors import Interrupted
+from specctl.release.journal import Journal
 from specctl.release.layout import Layout
 from specctl.release.lock import HostLock
 from specctl.release.remote import Remote
@@ -49,11 +50,19 @@ class Context:
     def layout(self) -> Layout:
         return Layout(self.config.root)
 
-    def enter(self, step: str, lease_s: float) -> None:
-        """Before a step: renew the promise for as long as the step may be silent."""
+    def enter(self, step: str, lease_s: float, journal: Journal | None = None, *about: str | None) -> None:
+        """Before a step: renew the promise for as long as the step may be silent, and note the step.
+
+        `about`: kind and server for the journal; both go to the host in one trip.
+        """
         self._step = step
-        if self.lock is not None and self.lock.held:
-            self.lock.renew(step, lease_s)
+        lock = self.lock if self.lock is not None and self.lock.held else None
+        if journal is not None:
+            answer = journal.start(about[0] or step, about[1], lock.lease(step, lease_s) if lock else None)
+            if lock:
+                lock.judge(answer, step)
+        elif lock:
+            lock.renew(step, lease_s)
         self._beat_at = self.clock.monotonic()
 
     def wait(self, seconds: float) -> None:

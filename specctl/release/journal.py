@@ -35,11 +35,11 @@ class Journal:
             "journal": self.path,
         }
         record = self._record("begin", command=command, release=release, by=operator.name, plan=plan)
-        self._send([record], pending=pending)
+        self._send(record, pending=pending)
 
-    def start(self, action: str, server: str | None) -> None:
-        """Say what happens next, before it happens."""
-        self._send([*self._flush(), self._record("start", action=action, server=server)])
+    def start(self, action: str, server: str | None, lease: Mapping[str, object] | None = None) -> Any:
+        """Say what happens next, before it happens; what the host answers to the lease, when one goes along."""
+        return self._send(self._record("start", action=action, server=server), lease=lease)
 
     def end(self, action: str, server: str | None, outcome: str, detail: str = "") -> None:
         """Note how it ended; sent with the next record."""
@@ -49,18 +49,16 @@ class Journal:
 
     def finish(self, result: str, entry: Mapping[str, Any]) -> None:
         """The run's end, the line in the host's history, and the pointer is taken away."""
-        record = self._record("finish", result=result)
-        self._send([*self._flush(), record], entry=dict(entry), finished=self.remote.run)
+        self._send(self._record("finish", result=result), entry=dict(entry), finished=self.remote.run)
 
     def _record(self, event: str, **more: object) -> dict[str, Any]:
         return {"event": event, "run": self.remote.run, "at": stamp(self.clock), **more}
 
-    def _flush(self) -> list[dict[str, Any]]:
-        waiting, self._waiting = self._waiting, []
-        return waiting
-
-    def _send(self, records: list[dict[str, Any]], **more: Any) -> None:
-        self.remote.program("journal", journal=self.path, records=records, **more)
+    def _send(self, record: dict[str, Any], **more: Any) -> Any:
+        records = [*self._waiting, record]
+        answer = self.remote.program("journal", journal=self.path, records=records, **more)
+        self._waiting.clear()  # only now: a lost link must not lose them
+        return answer
 
 
 def parse(data: bytes) -> list[dict[str, Any]]:

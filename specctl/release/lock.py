@@ -56,7 +56,14 @@ class HostLock:
             LockLost: the lock is no longer ours.
             UndoneByHost: it is, but the host has lost patience and put the old release back.
         """
-        answer = self._call("renew", step=step, lease_s=lease_s)
+        self.judge(self.remote.program("journal", lease=self.lease(step, lease_s)), step)
+
+    def lease(self, step: str, seconds: float) -> dict[str, object]:
+        """What a program on the host needs to renew the promise on its way."""
+        return {"run": self.remote.run, "seconds": seconds, "step": step}
+
+    def judge(self, answer: Mapping[str, Any], step: str) -> None:
+        """What the host said to a renewal; raises as `renew` does."""
         if not answer["mine"]:
             self.held = False
             now = info_from(answer["held"])

@@ -9,7 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from specctl.host.errors import CommandFailed
 from specctl.host.protocol import Host, Result
+from specctl.release.errors import ReleaseError
 
 RUN_VARIABLE = (
     "SPECCTL_RUN"  # in the environment of all that a run starts on a host, so that it is found again
@@ -51,16 +53,31 @@ class Remote:
     sudo: bool = False
 
     def program(
-        self, name: str, *, timeout_s: float = 60.0, python: str = "python3", **params: object
+        self, name: str, /, *, timeout_s: float = 60.0, python: str = "python3", **params: object
     ) -> Any:
-        """Run one program of `onhost`; what its `main` returned. `timeout_s` in seconds."""
-        return self.host.script(
-            program_source(name),
-            {"root": self.root, **params},
-            timeout_s=timeout_s,
-            sudo=self.sudo,
-            python=python,
-        )
+        """Run one program of `onhost`; what its `main` returned. `timeout_s` in seconds.
+
+        Raises:
+            ReleaseError: the program failed; its own last words are the message.
+        """
+        try:
+            return self.host.script(
+                program_source(name),
+                {"root": self.root, **params},
+                timeout_s=timeout_s,
+                sudo=self.sudo,
+                python=python,
+            )
+        except CommandFailed as exc:
+            output = exc.context.get("output", "").strip()
+            said = output.splitlines()[-1] if output else exc.message
+            what = " ".join(str(word) for word in (name, params.get("op")) if word)
+            raise ReleaseError(
+                f"{what} failed on {self.host.name}: {said}",
+                code="program-failed",
+                context={"host": self.host.name, "program": what, "output": output},
+                hint=exc.hint,
+            ) from exc
 
     def command(
         self,

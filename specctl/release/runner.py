@@ -59,8 +59,7 @@ class Runner:
 
     def _step(self, action: Action, begun: list[Action]) -> None:
         self.on_step(action, "start")
-        self.ctx.enter(label(action), action.lease_s())
-        self.journal.start(action.kind, action.about)
+        self._persist(lambda: self._enter(action))
         begun.append(action)
         try:
             self._persist(lambda: self._perform(action))
@@ -74,6 +73,10 @@ class Runner:
         else:
             self.on_step(action, "ok")
             self.journal.end(action.kind, action.about, "ok")
+
+    def _enter(self, action: Action, verb: str = "") -> None:
+        lease = max(action.lease_s(), PATIENCE_S)
+        self.ctx.enter(f"{verb}{label(action)}", lease, self.journal, f"{verb}{action.kind}", action.about)
 
     def _perform(self, action: Action) -> None:
         action.apply(self.ctx)
@@ -127,8 +130,7 @@ class Runner:
         problems: list[str] = []
         for action in reversed(begun):
             try:
-                self.ctx.enter(f"undo {label(action)}", max(action.lease_s(), PATIENCE_S))
-                self.journal.start(f"undo {action.kind}", action.about)
+                self._persist(lambda action=action: self._enter(action, "undo "))  # type: ignore[misc]
                 self._persist(lambda action=action: action.undo(self.ctx))  # type: ignore[misc]
                 self.journal.end(f"undo {action.kind}", action.about, "ok")
             except UndoneByHost:

@@ -62,7 +62,7 @@ class Gate(Action):
         end = ctx.clock.monotonic() + self.start_s
         url = self.expectation["url"]
         while True:
-            answer = ctx.remote.program("ready", url=url, timeout_s=15.0)
+            answer = ctx.remote.program("ready", url=url, wait_s=5.0, timeout_s=20.0)
             if answer["status"] == 200:
                 return
             state = ctx.services(self.server).state()

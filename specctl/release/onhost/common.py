@@ -139,3 +139,21 @@ def lock_holder(folder: str) -> dict[str, Any] | None:
     info["overdue_s"] = boot_seconds() - until
     info["processes"] = processes_of_run(info["run"]) if info["run"] else []
     return dict(info)
+
+
+def renew_lease(root: str, run: str, seconds: float, step: str) -> dict[str, Any]:
+    """The holder's promise to be heard from within `seconds`, when it still is the holder.
+
+    `mine`: whether it is. `undone`: the host's own undo has acted against this run.
+    """
+    folder = os.path.join(root, "lock")
+    held = read_json(os.path.join(folder, "info.json"), {})
+    mine = held.get("run") == run
+    if mine:
+        lease = {"boot": boot_id(), "until": boot_seconds() + seconds, "step": step}
+        write_json(os.path.join(folder, "lease.json"), lease)
+    undone = any(
+        read_json(os.path.join(root, "deadman", state + ".json"), {}).get("run") == run
+        for state in ("firing", "fired")
+    )
+    return {"mine": mine, "undone": undone, "held": None if mine else lock_holder(folder)}

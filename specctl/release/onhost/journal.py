@@ -1,7 +1,7 @@
-"""Append records to a release's journal, and keep the pointer to the unfinished run.
+"""Append records to a release's journal, keep the pointer to the unfinished run, and renew the lease: one trip.
 
-params: journal, records [..], pending {..} (set it) or null, finished (run whose pointer goes away) or null,
-        history (path) and entry {..} or null, root
+params: root, and any of: journal and records [..], pending {..} (set it), finished (run whose pointer goes
+away), entry {..} (for the host's history), lease {run, seconds, step}
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from specctl.release.onhost.common import read_json, remove_quietly, sync_folder, write_json
+from specctl.release.onhost.common import read_json, remove_quietly, renew_lease, sync_folder, write_json
 
 
 def append(path: str, records: list[dict[str, Any]]) -> None:
@@ -38,4 +38,5 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
     finished = params.get("finished")
     if finished and (read_json(pending, {}) or {}).get("run") == finished:
         remove_quietly(pending)
-    return {}
+    lease = params.get("lease")
+    return renew_lease(params["root"], lease["run"], lease["seconds"], lease["step"]) if lease else {}

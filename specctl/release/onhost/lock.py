@@ -1,11 +1,11 @@
-"""Take, renew, look at and give back the host's lock.
+"""Take, look at and give back the host's lock.
 
 The lock is the folder <root>/lock, made by mkdir, which only one can win. A holder promises when it will be
 heard from next (a lease, on the host's own clock since boot). A lock is stale when that time has passed AND
 nothing of the holder's run lives: no process on this host, and none on the operator's machine as far as the
 caller could look (`holder_gone`).
 
-params: root, op (take | renew | release | break | look), info {..}, lease_s, step, holder_gone
+params: root, op (take | release | break | look), info {..}, lease_s, step, holder_gone
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ import shutil
 import uuid
 from typing import Any
 
-from specctl.release.onhost.common import boot_id, boot_seconds, lock_holder, read_json, write_json
-
-
-def renew(folder: str, seconds: float, step: str) -> None:
-    lease = {"boot": boot_id(), "until": boot_seconds() + seconds, "step": step}
-    write_json(os.path.join(folder, "lease.json"), lease)
+from specctl.release.onhost.common import lock_holder, renew_lease, write_json
 
 
 def take(folder: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -30,7 +25,7 @@ def take(folder: str, params: dict[str, Any]) -> dict[str, Any]:
     held = lock_holder(folder)
     if held is not None:
         if held["run"] and held["run"] == params["info"]["run"]:
-            renew(folder, params["lease_s"], params["step"])
+            renew_lease(params["root"], held["run"], params["lease_s"], params["step"])
             return {"taken": True, "broke": None}
         stale = held["overdue_s"] > 0 and not held["processes"] and held["run"] in params["holder_gone"]
         if not stale:
@@ -42,16 +37,8 @@ def take(folder: str, params: dict[str, Any]) -> dict[str, Any]:
     except FileExistsError:
         return {"taken": False, "held": lock_holder(folder)}
     write_json(os.path.join(folder, "info.json"), params["info"])
-    renew(folder, params["lease_s"], params["step"])
+    renew_lease(params["root"], params["info"]["run"], params["lease_s"], params["step"])
     return {"taken": True, "broke": broke}
-
-
-def undone(root: str, run: str) -> bool:
-    """Whether the host's own undo has acted against this run: it had been silent for too long."""
-    return any(
-        read_json(os.path.join(root, "deadman", state + ".json"), {}).get("run") == run
-        for state in ("firing", "fired")
-    )
 
 
 def discard(folder: str) -> None:
@@ -86,10 +73,6 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
                 }
         held = lock_holder(folder)
         mine = held is not None and held["run"] == params["info"]["run"]
-        if op == "renew":
-            if mine:
-                renew(folder, params["lease_s"], params["step"])
-            return {"mine": mine, "held": held, "undone": undone(root, params["info"]["run"])}
         if held is not None and (mine or op == "break"):
             discard(folder)
             return {"released": True, "held": held}
