@@ -1,4 +1,4 @@
-"""Evidence: what was expected, what was seen, and where. `verify` collects it; `deploy` and `rollback` gate on it."""
+"""Evidence: what was expected, what was seen, and where. `verify` collects it; `deploy` gates on it."""
 
 from __future__ import annotations
 
@@ -67,6 +67,10 @@ class Expectation:
     draft_sync: str | None = None
     ranks: tuple[int, ...] = (0,)  # tensor-parallel ranks whose marker must be seen
     url: str = ""  # as reached from the host itself, e.g. http://127.0.0.1:30000
+    tp_size: int | None = None  # tensor-parallel size over all nodes; None: not compared
+    reasons: tuple[str, ...] = ()  # why the arguments select `worker`, one sentence per rule
+    problems: tuple[str, ...] = ()  # why the server would refuse these arguments
+    covers: tuple[str, ...] = ()  # worker classes whose file the distribution overlays
 
 
 @dataclass(frozen=True)

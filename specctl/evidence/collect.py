@@ -1,0 +1,175 @@
+"""All evidence of one server: the probes in order, and the judges. Nothing of the server is changed."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from specctl.config.command import server_env
+from specctl.config.model import HostConfig, ServerConfig
+from specctl.evidence.alive import judge_alive, look_alive
+from specctl.evidence.behaviour import Run, exercise
+from specctl.evidence.behaviour_judge import judge_behaviour
+from specctl.evidence.expectation import launch_args
+from specctl.evidence.install import judge_install, read_installed
+from specctl.evidence.marker import MARKER_TEXT, judge_marker, markers
+from specctl.evidence.model import Evidence, Expectation, Kind, Report, Verdict
+from specctl.evidence.process import judge_process
+from specctl.evidence.route import judge_route
+from specctl.host.protocol import Host
+from specctl.service.protocol import Cursor, LogSlice, Service, ServiceState
+from specctl.service.state import ServerState, read_state
+from specctl.service.unit import server_folder
+
+SAMPLE_S = 1.0  # between two looks at the process in the hold window
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where time comes from, so that tests can hand in their own."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.time
+
+
+def prove(
+    host: Host, config: HostConfig, server: ServerConfig, service: Service, expectation: Expectation
+) -> Report:
+    """Evidence 1 to 5 as of this moment, since the restart that the host remembers; no hold window."""
+    return collect(host, config, server, expectation, service)
+
+
+def collect(
+    host: Host,
+    config: HostConfig,
+    server: ServerConfig,
+    expectation: Expectation,
+    service: Service,
+    *,
+    remembered: ServerState | None = None,
+    before: ServiceState | None = None,
+    hold_s: float = 0.0,
+    with_exercise: bool = False,
+    clock: Clock | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Collect and judge.
+
+    Args:
+        expectation: from `expectation_for`.
+        remembered: the last restart; None: read from the host. Its cursor is where the log is read from;
+            without one the whole log is read, and the invocation alone decides.
+        before: the service before that restart, when the caller has just done it.
+        hold_s: how long the process is watched, in seconds; 0 is one look.
+        with_exercise: also send a burst (evidence 6).
+        progress: told what is being looked at.
+    """
+    clock = clock or Clock()
+    if remembered is None:
+        remembered = read_state(host, config.root, server.name, sudo=config.sudo)
+    progress("process")
+    samples = watch(service, hold_s, clock)
+    state = samples[-1]
+    known = remembered.invocation if remembered else ""
+    found = [judge_process(before, samples, hold_s=hold_s, invocation=known)]
+
+    progress("install")
+    installed = read_installed(
+        host,
+        expectation,
+        folder=server_folder(config.root, server.name),
+        env=server_env(server),
+        pid=state.main_pid,
+        sudo=config.sudo,
+    )
+    progress("log")
+    log = read_marker(service, remembered, state)
+    spoke = [m.worker for m in markers(log.lines).values()]
+    hooked = None if installed.error or not installed.site else installed.hooked_workers
+    found += [
+        judge_install(expectation, installed),
+        judge_route(expectation, spoke, hooked, where=log.where),
+        judge_marker(expectation, log, base=expectation.distribution.split("+")[0]),
+    ]
+    progress("alive")
+    key_files, key = api_key_sources(server)
+    alive = look_alive(host, expectation.url, key_files=key_files, key=key, sudo=config.sudo)
+    found.append(judge_alive(alive["health"], alive["generation"], url=expectation.url))
+    if with_exercise:
+        progress("exercise")
+        found.append(_exercise(host, config, expectation, found[-1], key_files, key))
+    return Report(
+        host=config.name,
+        server=server.name,
+        release=installed.release or (remembered.release if remembered else ""),
+        taken_at=datetime.datetime.fromtimestamp(clock.now(), datetime.timezone.utc).isoformat(
+            timespec="seconds"
+        ),
+        evidence=tuple(found),
+    )
+
+
+def watch(service: Service, hold_s: float, clock: Clock) -> list[ServiceState]:
+    """Looks at the service over the hold window, the first at its beginning and the last at its end.
+
+    Ends early when the process is gone or is another one: that cannot become better by waiting.
+    """
+    end = clock.monotonic() + hold_s
+    samples = [service.state()]
+    while (left := end - clock.monotonic()) > 0:
+        clock.sleep(min(SAMPLE_S, left))
+        samples.append(service.state())
+        if not samples[-1].running or samples[-1].main_pid != samples[0].main_pid:
+            break
+    return samples
+
+
+def read_marker(service: Service, remembered: ServerState | None, state: ServiceState) -> LogSlice:
+    """The log lines with the marker: after the remembered cursor, of the running invocation.
+
+    A process that was started since then (by its supervisor, or after a reboot) has its marker after the
+    cursor too, so the cursor stays right.
+    """
+    cursor = Cursor(remembered.cursor if remembered else "")
+    log = service.lines_since(cursor, invocation=state.invocation or None, match=(MARKER_TEXT,), tail=0)
+    if not state.invocation:  # nothing runs: no line is this invocation's
+        return replace(log, lines=(), earlier=(*log.earlier, *log.lines))
+    return log
+
+
+def api_key_sources(server: ServerConfig) -> tuple[list[str], str | None]:
+    """(files on the host that may hold the API key, the key itself when the inventory has it in the open)."""
+    files = [server.secret_file] if server.secret_file else []
+    key = None
+    args = launch_args(server)
+    for index, arg in enumerate(args):
+        flag, equals, inline = arg.partition("=")
+        if flag == "--api-key":
+            key = inline if equals else args[index + 1] if index + 1 < len(args) else None
+    return files, key
+
+
+def _exercise(
+    host: Host,
+    config: HostConfig,
+    expectation: Expectation,
+    alive: Evidence,
+    key_files: list[str],
+    key: str | None,
+) -> Evidence:
+    """Evidence 6; not tried on a server that does not answer."""
+    run_it = expectation.threshold is not None and expectation.worker is not None
+    if run_it and alive.verdict is not Verdict.PASS:
+        return Evidence(
+            Kind.BEHAVIOUR,
+            Verdict.UNKNOWN,
+            "behaviour-not-tried",
+            "a burst past the threshold",
+            "the server does not generate, so no burst was sent",
+            expectation.url,
+        )
+    run = exercise(host, expectation, key_files=key_files, key=key, sudo=config.sudo) if run_it else Run()
+    return judge_behaviour(expectation, run)
