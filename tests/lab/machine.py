@@ -142,6 +142,11 @@ class Machine:
         """As `run`, with a line for sh."""
         return self.run("sh", "-c", line, check=check)
 
+    def write(self, path: str, text: str, *, mode: str = "644") -> None:
+        """Make a file on the host as root, with the folders that lead to it."""
+        line = 'mkdir -p "$(dirname "$1")" && printf %s "$2" > "$1" && chmod "$3" "$1"'
+        self.run("sh", "-c", line, "sh", path, text, mode)
+
     def banner(self, timeout: float = 1.0) -> bytes:
         """The first bytes that the host's sshd sends; empty when there is none."""
         with network.inside(self.cable.controller):
