@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from specctl.cli.output import Output
 from specctl.overlay.finding import Finding, verdicts, worst
@@ -101,15 +102,17 @@ def print_status(out: Output, tree: Tree, findings: Sequence[Finding]) -> None:
     out.table(
         ("overlay", "file", "function", "state", "what"), rows, title=f"sglang {version} in {tree.root}"
     )
-    for finding in findings:
-        if finding.state.good:
-            continue
-        place = " ".join(filter(None, (finding.path or finding.overlay, finding.function)))
+    bad = [f for f in findings if not f.state.good]
+    for (name, path, state, hint), group in groupby(bad, key=lambda f: (f.overlay, f.path, f.state, f.hint)):
         out.line("")
-        out.line(f"{finding.state.value}: {place}")
-        for line in finding.detail.splitlines():
-            out.line(f"    {line}")
-        if finding.hint:
-            out.line(f"  hint: {finding.hint}")
+        out.line(f"{state.value}: {' '.join(filter(None, (path, name and f'[{name}]')))}")
+        for finding in group:
+            out.line(
+                f"  {finding.function}: {finding.message}" if finding.function else f"  {finding.message}"
+            )
+            for line in finding.detail.splitlines():
+                out.line(f"    {line}")
+        if hint:
+            out.line(f"  hint: {hint}")
     if tree.recorded is None:
         out.note("there is no RECORD: only the files that overlays touch were looked at")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from packaging.version import InvalidVersion, Version
 
@@ -41,9 +42,17 @@ def judge(tree: Tree, overlays: Sequence[Overlay], *, against: Tree | None = Non
         judged = FileJudge(tree, gather(group, base), against)
         for overlay in judged.comp.overlays:
             own = judged.edits(overlay) + judged.modules(overlay)
-            findings += partial(overlay.name, base, own) + own
+            findings += partial(overlay.name, base, own) + _conflicts_first(own)
     explained = {finding.path for finding in findings if finding.path}
     return findings + _unrecorded(tree, explained, against)
+
+
+def _conflicts_first(own: list[Finding]) -> list[Finding]:
+    """An overlay is pinned as a whole: beside a conflict, a file that only drifted cannot be pinned alone."""
+    if not any(finding.state is State.CONFLICT for finding in own):
+        return own
+    hint = "the edit fits here; it is pinned together with the overlay's conflicts"
+    return [replace(f, hint=hint) if f.state is State.DRIFTED else f for f in own]
 
 
 def base_for(tree: Tree, overlay: Overlay) -> str | None:

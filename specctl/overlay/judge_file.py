@@ -104,7 +104,7 @@ class FileJudge:
         why = landed_by_manifest(overlay.upstream_of(path), self.tree.version, self.tree.read)
         if why or there:
             text = why or "the lines that it adds are already there"
-            hint = "leave the overlay out for this release, and note it in landed_in"
+            hint = "this release needs no edit of the file: leave it out when pinning"
             return [self._finding(overlay, path, State.LANDED, text, hint=hint)]
         return self._moved_on(overlay, path, edit, source)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 from specctl.overlay.functions import MODULE, SourceMap
 from specctl.overlay.model import FileEdit, FunctionPin, Hunk
@@ -98,36 +98,51 @@ def judge_function(source: SourceMap, edit: FileEdit, pin: FunctionPin) -> Verdi
             several = True
             details.append("the edit's lines stand at " + ", ".join(str(at + 1) for at in found))
         elif not found:
-            details.append(line_diff(hunk.old, _nearest(source, hunk.old, pin.name)))
+            details.append(line_diff(*_nearest(source, hunk.old, pin.name)))
     detail = "\n".join(details)
+    what = _noun(source, pin.name)
     if same and not details:
-        return Verdict(pin.name, True, True, True, "the function is as pinned; the file changed elsewhere")
+        return Verdict(pin.name, True, True, True, f"{what} is as pinned; the file changed elsewhere")
     if same:
-        return Verdict(
-            pin.name, True, True, False, "the function is as pinned; lines beside it changed", detail
-        )
+        return Verdict(pin.name, True, True, False, f"{what} is as pinned; lines beside it changed", detail)
     if not details:
-        text = "the function changed, but not where the edit goes: read it before pinning"
+        text = f"{what} changed, but not where the edit goes: read it before pinning"
         return Verdict(pin.name, False, True, True, text)
-    text = "the function changed where the edit goes"
+    text = f"{what} changed where the edit goes"
     if several:
-        text = "the function changed, and the edit fits more than one place in it"
+        text = f"{what} changed, and the edit fits more than one place in it"
     return Verdict(pin.name, False, False, False, text, detail)
 
 
-def _nearest(source: SourceMap, block: Sequence[bytes], name: str) -> Sequence[bytes]:
-    """The window of the function that shares most lines with the block."""
+def _noun(source: SourceMap, name: str) -> str:
+    if name == MODULE:
+        return "the module level"
+    return "the class" if source.span(name).is_class else "the function"
+
+
+def _nearest(source: SourceMap, block: Sequence[bytes], name: str) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """The block, and the lines of the function that are most like it, from the first to the last match."""
     span = source.span(name)
     margin = len(block)
     lines = source.lines[max(span.start - margin, 0) : span.end + margin]
-    wanted = Counter(line.strip() for line in block if line.strip())
-    best, best_score = 0, -1
-    for at in range(max(len(lines) - len(block) + 1, 1)):
-        window = Counter(line.strip() for line in lines[at : at + len(block)] if line.strip())
-        score = (wanted & window).total()
-        if score > best_score:
-            best, best_score = at, score
-    return lines[best : best + len(block)] if best_score > 0 else ()
+    wanted = Counter(line for line in block if line.strip())
+    scores = [
+        (sum((wanted & Counter(lines[at : at + margin])).values()), -at)
+        for at in range(max(len(lines) - margin + 1, 1))
+    ]
+    score, best = max(scores)
+    if not score:
+        return block, ()
+    around = lines[max(-best - margin, 0) : -best + 2 * margin]
+    matches = [
+        m
+        for m in SequenceMatcher(None, block, around, autojunk=False).get_matching_blocks()
+        if any(line.strip() for line in block[m.a : m.a + m.size])
+    ]
+    first, last = matches[0], matches[-1]
+    start = max(first.b - first.a, 0)
+    end = last.b + last.size + (len(block) - last.a - last.size)
+    return block, around[start:end]
 
 
 def _elsewhere(source: SourceMap, name: str) -> str:

@@ -74,8 +74,8 @@ def test_status_exits_3_on_a_foreign_edit_and_shows_it(cli, tmp_path, workshop):
     tree = write_tree(tmp_path / "tree", edited(FILES, {WORKER: [(b"limit = 8", b"limit = 9")]}))
     run = cli("status", tree, "--against", workshop.base)
     assert run.code == 3
-    assert "foreign-edit: sglang/srt/worker.py Worker\n    -     limit = 8\n    +     limit = 9\n" in run.out
-    assert "hint: install the release again" in run.out
+    assert "foreign-edit: sglang/srt/worker.py [switch]\n  Worker: neither the file of 0.5.9" in run.out
+    assert "\n    -     limit = 8\n    +     limit = 9\n  hint: install the release again" in run.out
 
 
 def test_status_exits_3_on_a_foreign_edit_in_a_file_that_no_overlay_touches(cli, tmp_path):

@@ -56,7 +56,7 @@ def test_shipped_overlays_go_into_the_published_files_and_out_again(tmp_path):
     comp = compose(overlays, base.version or "")
     tree = tmp_path / "tree"
     shutil.copytree(base.root, tree)
-    before = {path: Tree.open(tree).read(path) for path in Tree.open(tree).sources()}
+    before = {path: (tree / path).read_bytes() for path in Tree.open(tree).sources()}
     assert set(verdicts(judge(Tree.open(tree), overlays)).values()) == {State.CLEAN}
     apply_to_tree(tree, comp)
     findings = judge(Tree.open(tree), overlays)
@@ -65,4 +65,4 @@ def test_shipped_overlays_go_into_the_published_files_and_out_again(tmp_path):
     for path in comp.edits:
         compile((tree / path).read_bytes(), path, "exec")
     remove_from_tree(tree, comp)
-    assert {path: Tree.open(tree).read(path) for path in Tree.open(tree).sources()} == before
+    assert {path: (tree / path).read_bytes() for path in Tree.open(tree).sources()} == before
