@@ -169,6 +169,14 @@ ALL = {
             alone=True,
         ),
         Experiment(
+            "fa3",
+            "the FA3 attention backend, which SGLang itself takes on a Hopper GPU",
+            "8b",
+            BOTH,
+            level_blocks((1, 8, 32, 128), 128, waves=2, reps=3),
+            changes={"backend": "fa3"},
+        ),
+        Experiment(
             "flashinfer",
             "the flashinfer attention backend",
             "8b",

@@ -17,6 +17,7 @@ unpack() { # once per content
     tar -C "$2" -xJf "$1" && printf '%s' "$sum" >"$scratch/$(basename "$1").sum"
 }
 unpack "$archives/site.tar.xz" "$scratch" || exit 1
+if [ -f "$archives/fa3.tar.xz" ]; then unpack "$archives/fa3.tar.xz" "$scratch" || exit 1; fi
 sum=$(cksum <"$archives/sglang.tar.xz")
 [ "$(cat "$scratch/sglang.tar.xz.sum" 2>/dev/null)" = "$sum" ] || rm -rf "$scratch"/site/sglang "$scratch"/site/sglang-*.dist-info
 unpack "$archives/sglang.tar.xz" "$scratch" || exit 1

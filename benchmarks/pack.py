@@ -1,12 +1,13 @@
 """Pack SGLang for a GPU machine that has PyTorch and no internet.
 
-Two archives that unpack into one folder: `site.tar.xz` (what the server imports, slow to make, the same for
-every build of one release) and `sglang.tar.xz` (the package under test, seconds to make again after an edit).
+Archives that unpack into one folder: `site.tar.xz` (what the server imports, slow to make, the same for every
+build of one release), `sglang.tar.xz` (the package under test, seconds to make again after an edit) and, if
+wanted, `fa3.tar.xz` (the FA3 attention kernels of one GPU type).
 """
 
 from __future__ import annotations
 
-import os
+import argparse
 import shutil
 import subprocess
 import sys
@@ -15,8 +16,11 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from benchmarks.kernels import carve
+
 HERE = Path(__file__).resolve().parent
 LIMIT_BYTES = 60_000_000
+FA3 = "flash_ops.abi3.so"
 NUMA = Path("/usr/lib/x86_64-linux-gnu/libnuma.so.1")
 
 # Kernels of other GPUs and of attention backends that are not measured (1 GB), and what builds need.
@@ -130,18 +134,8 @@ def strip_libraries(site: Path) -> None:
 def compress(parent: Path, out: Path, level: int) -> int:
     """Write PARENT/site as a .tar.xz; the number of bytes. The same content gives the same bytes."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    tar = [
-        "tar",
-        "-C",
-        str(parent),
-        "--sort=name",
-        "--mtime=@0",
-        "--owner=0",
-        "--group=0",
-        "-cf",
-        "-",
-        "site",
-    ]
+    same = ("--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--sparse")
+    tar = ["tar", "-C", str(parent), *same, "-cf", "-", "site"]
     with out.open("wb") as f, subprocess.Popen(tar, stdout=subprocess.PIPE) as reader:
         subprocess.run(["xz", "-T0", f"-{level}"], stdin=reader.stdout, stdout=f, check=True)
     if reader.returncode:
@@ -149,8 +143,17 @@ def compress(parent: Path, out: Path, level: int) -> int:
     return out.stat().st_size
 
 
-def pack_site(out: Path, release: str, scratch: Path | None = None) -> int:
-    """Make site.tar.xz for one release; the number of bytes.
+def pack_fa3(site: Path, out: Path) -> int:
+    """Make fa3.tar.xz from an installed site; the number of bytes."""
+    with tempfile.TemporaryDirectory(dir=site.parent) as tmp:
+        target = Path(tmp) / "site" / "sgl_kernel" / FA3
+        target.parent.mkdir(parents=True)
+        carve(site / "sgl_kernel" / FA3, target)
+        return compress(Path(tmp), out, level=6)
+
+
+def pack_site(out: Path, release: str, fa3: bool = False, scratch: Path | None = None) -> int:
+    """Make site.tar.xz for one release, and fa3.tar.xz beside it if wanted; the number of bytes of the first.
 
     Raises:
         PackError: no requirements are known for the release, or a tool is missing, or an install failed.
@@ -168,6 +171,8 @@ def pack_site(out: Path, release: str, scratch: Path | None = None) -> int:
         )
         if done.returncode:
             raise PackError(f"uv ended with {done.returncode}: {done.stderr.strip()[-800:]}")
+        if fa3:
+            print(f"fa3.tar.xz     {pack_fa3(site, out.with_name('fa3.tar.xz')) / 1e6:6.1f} MB")
         remove(site, LEFT_OUT)
         repair_kernel_package(site)
         add_stand_ins(site)
@@ -204,14 +209,14 @@ def pack_sglang(source: Path, out: Path, scratch: Path | None = None) -> int:
         return compress(site.parent, out, level=3)
 
 
-def pack(out: Path, release: str, source: Path | None, site: bool) -> None:
+def pack(out: Path, release: str, source: Path | None, site: bool, fa3: bool = False) -> None:
     """Make the archives in the folder `out` and say how large they are.
 
     Raises:
         PackError: see above, or together they are larger than LIMIT_BYTES.
     """
     if site:
-        print(f"site.tar.xz    {pack_site(out / 'site.tar.xz', release) / 1e6:6.1f} MB")
+        print(f"site.tar.xz    {pack_site(out / 'site.tar.xz', release, fa3) / 1e6:6.1f} MB")
     if source:
         print(f"sglang.tar.xz  {pack_sglang(source, out / 'sglang.tar.xz') / 1e6:6.1f} MB")
     total = sum(p.stat().st_size for p in out.glob("*.tar.xz"))
@@ -220,22 +225,16 @@ def pack(out: Path, release: str, source: Path | None, site: bool) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    import argparse
-
     parser = argparse.ArgumentParser(prog="run.py pack", description=__doc__)
     parser.add_argument("out", type=Path, help="folder for the archives")
     parser.add_argument("--release", default="0.5.9")
     parser.add_argument("--sglang", type=Path, help="wheel, distribution folder, or tree that holds sglang/")
+    parser.add_argument("--fa3", action="store_true", help="also pack Hopper's FA3 attention kernels (10 MB)")
     parser.add_argument("--no-site", dest="site", action="store_false", help="only the sglang archive")
     args = parser.parse_args(argv)
     try:
-        pack(args.out, args.release, args.sglang, args.site)
+        pack(args.out, args.release, args.sglang, args.site, args.fa3)
     except PackError as exc:
         print(f"pack: {exc}", file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    os.umask(0o022)
-    raise SystemExit(main())

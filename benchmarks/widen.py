@@ -14,7 +14,6 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
 
 WIDTH = 64
 
@@ -46,6 +45,8 @@ def widen_columns(weight: np.ndarray, old: int, new: int) -> np.ndarray:
 
 def widen_model(source: Path, target: Path, width: int = WIDTH) -> None:
     """Copy a model folder with wider heads."""
+    from safetensors.numpy import load_file, save_file
+
     target.mkdir(parents=True, exist_ok=True)
     config = json.loads((source / "config.json").read_text())
     old = config["head_dim"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pieces import level, piece
 
-from benchmarks import merge
+from benchmarks import merge, rows
 
 
 def test_the_ratio_is_over_the_better_of_plain_and_static() -> None:
@@ -76,13 +76,13 @@ def returned(gaps: list[tuple[float, int]]) -> dict[str, Any]:
 
 
 def test_acceptance_after_a_return_is_over_a_draft_that_was_never_off() -> None:
-    (row,) = merge.returns([piece(returned([(5, 1), (5, 1), (12, 3), (7, 2)]), experiment="return")])
+    (row,) = rows.returns([piece(returned([(5, 1), (5, 1), (12, 3), (7, 2)]), experiment="return")])
     assert (row["accept_after"], row["accept_never_off"], row["ratio"]) == (2.4, 2.5, 0.96)
     assert row["ratio_first_40_tokens"] == 0.96
 
 
 def test_the_first_step_back_is_told_apart_from_the_ones_around_it() -> None:
-    steps = merge.return_steps([(5, 1), (6, 1), (12, 3), (7, 2), (8, 1)])
+    steps = rows.return_steps([(5, 1), (6, 1), (12, 3), (7, 2), (8, 1)])
     assert steps == {"off": [5, 6], "first": [12], "on": [7, 8]}
 
 
@@ -97,8 +97,8 @@ def test_identity_leaves_out_the_reference_itself_and_sums_the_rest() -> None:
             "v1-lazy": {"same": 14, "of": 16, "first_difference": [10, 90]},
         },
     }
-    rows = merge.identity([piece(block, block)])
-    assert [(r["server"], r["same"], r["of"], r["median_first_difference"]) for r in rows] == [
+    found = rows.identity([piece(block, block)])
+    assert [(r["server"], r["same"], r["of"], r["median_first_difference"]) for r in found] == [
         ("plain again", 30, 32, 40),
         ("v1-lazy", 28, 32, 50),
     ]
