@@ -1,4 +1,4 @@
-"""What an exercise proves: off in the burst, on again in the calm, on graphs meanwhile, the same texts. Pure."""
+"""What an exercise proves: off in the burst, on again when calm, on graphs while off, same texts. Pure."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 Alone, speculation is on; in the burst it is off. On a CPU, or with float32, the two texts of a prompt must be
 identical. On a GPU in half precision they need not be: a batch of another size adds numbers up in another
 order, and the plain server too answers differently then. There the share of a text before its first
-difference is averaged over the burst, and must be at least `PREFIX_LIMIT`. A wrong KV cache or position breaks
-nearly every text near its beginning and falls far below that; rounding moves a few texts, from some token on.
+difference is averaged over the burst, and must be at least `PREFIX_LIMIT`. A wrong KV cache or position
+breaks nearly every text near its beginning and falls far below that; rounding moves a few texts, from some
+token on.
 """
 
 from __future__ import annotations

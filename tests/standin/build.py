@@ -49,7 +49,7 @@ def make_standin_distribution(folder: Path, version: str = "0.5.9+specctl.1", **
         f"sglang/standin/{BAKED}": json.dumps(knobs, sort_keys=True),
     }
     for hook, (path, cls) in WORKERS.items():
-        edit = "    spec_off = None\n" if hook in hooks else ""
+        edit = "    dynamic_disable = None\n" if hook in hooks else ""
         files[path] = f"class {cls}:\n{edit}    pass\n"
     for name in ("__init__", "knobs", "engine", "server"):
         files[f"sglang/standin/{name}.py"] = (HERE / f"{name}.py").read_text(encoding="utf-8")

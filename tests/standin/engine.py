@@ -124,7 +124,6 @@ class Engine:
         state: dict[str, Any] = {
             "last_gen_throughput": 100.0,
             "effective_max_running_requests_per_dp": self.limit,
-            "disable_cuda_graph": not self.graphs and not self.knobs.no_decode_graphs,
         }
         if self.switching and not self.knobs.no_state:
             state["dynamic_speculation"] = {

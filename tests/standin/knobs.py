@@ -54,6 +54,8 @@ class Knobs:
     no_decode_graphs: bool = False
     no_state: bool = False  # /server_info lacks dynamic_speculation
     wrong_text_off: bool = False  # another text while off
+    device: str = "cuda"  # as /server_info says it
+    dtype: str = "bfloat16"
     step_s: float = 0.01  # seconds per decode step
 
     @classmethod

@@ -37,8 +37,20 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--speculative-resume-batch-threshold", dest="resume_threshold", type=int)
     p.add_argument("--speculative-resume-steps", dest="resume_steps", type=int)
     p.add_argument("--speculative-disable-draft-sync", dest="draft_sync")
-    args, _ = p.parse_known_args(argv)
+    args, _ = p.parse_known_args(from_config(argv) + argv)
     return args
+
+
+def from_config(argv: list[str]) -> list[str]:
+    """The arguments of `--config FILE`: lines `name: value`, the value in JSON or bare."""
+    if "--config" not in argv[:-1]:
+        return []
+    found: list[str] = []
+    for row in Path(argv[argv.index("--config") + 1]).read_text(encoding="utf-8").splitlines():
+        name, _, value = row.partition(":")
+        value = value.strip()
+        found += ["--" + name.strip(), json.loads(value) if value.startswith('"') else value]
+    return found
 
 
 def selected_worker(args: argparse.Namespace) -> str:
@@ -172,6 +184,9 @@ class Site:
         return {
             "model_path": self.args.model_path,
             "disable_cuda_graph": self.args.disable_cuda_graph,
+            "device": self.knobs.device,
+            "dtype": self.knobs.dtype,
+            "api_key": self.args.api_key,
             "skip_tokenizer_init": self.args.skip_tokenizer_init,
             "internal_states": [self.engine.state()],
             "version": self.version,
