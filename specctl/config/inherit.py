@@ -119,12 +119,12 @@ def group_entries(groups: Located | None, hosts: Iterable[str], problems: Proble
                 return found
             unknown = [n for n in names if n not in known]
             if unknown:
-                problems.add(
-                    "unknown-host",
-                    member.where,
-                    f"{shown(unknown[0])} is no host of this inventory",
-                    did_you_mean(unknown[0], known),
+                text = f"{shown(unknown[0])} is no host of this inventory"
+                is_group = groups is not None and groups.get(unknown[0]) is not None
+                hint = (
+                    "it is a group: name it under `groups:`" if is_group else did_you_mean(unknown[0], known)
                 )
+                problems.add("unknown-host", member.where, text, hint)
             members.extend(n for n in names if n in known)
         children = tuple(str(child.value) for child in _texts(settings.get("groups")))
         found.append(GroupEntry(name, settings, tuple(members), children))

@@ -87,7 +87,8 @@ class Table:
     """A map whose keys are known."""
 
     fields: Mapping[str, Field]
-    elsewhere: Mapping[str, str] = field(default_factory=dict)  # wrong key that people write -> right place
+    renamed: Mapping[str, str] = field(default_factory=dict)  # wrong key that people write -> the right one
+    elsewhere: Mapping[str, str] = field(default_factory=dict)  # key of another place -> where it goes
 
 
 @dataclass(frozen=True)

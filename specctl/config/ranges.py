@@ -89,7 +89,7 @@ def _forwards(inside: str, low: int, high: int, turned: tuple[str, str]) -> None
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 9
+    return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def _step(text: str) -> int:

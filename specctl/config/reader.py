@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -69,7 +68,9 @@ class _Reader:
         if _is_null(node):
             if inherited and isinstance(node, Scalar) and node.text:
                 return Located(DROP, where)
-            hint = 'write null to drop what is inherited, "" for empty text' if inherited else "write a value"
+            hint = "write a value" + (", or null to drop what is inherited" if inherited else "")
+            if isinstance(kind, kinds.Text) and kind.empty:
+                hint += ', or "" for empty text'
             raise MisreadError("there is no value here", hint, code="empty")
         if isinstance(kind, kinds.Table):
             return self._table(kind, node, where)
@@ -101,7 +102,7 @@ class _Reader:
             path = _join(where.path, key)
             if key not in kind.fields:
                 if not (top and key.startswith("x-")):
-                    meant, hint = _meant(key, kind.fields, kind.elsewhere)
+                    meant, hint = _meant(key, kind, top=top)
                     at = entry.key.below(path)
                     self._problems.add("unknown-key", at, f"unknown key {shown(key)}", hint)
                     if meant is not None:
@@ -223,15 +224,17 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _meant(
-    key: str, fields: Mapping[str, kinds.Field], elsewhere: Mapping[str, str]
-) -> tuple[str | None, str]:
+def _meant(key: str, kind: kinds.Table, *, top: bool) -> tuple[str | None, str]:
     """The key of this table that an unknown key most likely stands for, if any, and a hint."""
     folded = key.lower().replace("-", "_")
-    if folded in elsewhere:
-        named = elsewhere[folded]
-        return (named, f"write {named}") if named in fields else (None, f"that belongs under {named}")
-    near = nearest(key, fields)
+    if folded in kind.renamed:
+        return kind.renamed[folded], f"write {kind.renamed[folded]}"
+    if folded in kind.elsewhere:
+        return None, kind.elsewhere[folded]
+    if key.startswith("x-"):
+        return None, "blocks of your own stand at the top of the file"
+    near = nearest(key, kind.fields)
     if near is not None:
-        return near, f"did you mean {near}? ({fields[near].doc})"
-    return None, did_you_mean(key, fields)
+        return near, f"did you mean {near}? ({kind.fields[near].doc})"
+    known = did_you_mean(key, kind.fields)
+    return None, f"{known}; blocks of your own begin with x-" if top else known

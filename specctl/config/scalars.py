@@ -98,10 +98,8 @@ def _whole(kind: kinds.Whole, text: str) -> int:
         raise MisreadError(f"{shown(text)} is not a plain whole number", _whole_hint(text, kind))
     value = int(text)
     if not kind.low <= value <= kind.high:
-        near = min(max(value, kind.low), kind.high)
-        raise MisreadError(
-            f"{value} is out of range", f"{kind.unit or 'the value'}: {kind.low} to {kind.high}, e.g. {near}"
-        )
+        text = f"{value} {kind.unit}".rstrip() if kind.unit != "port" else f"port {value}"
+        raise MisreadError(f"{text} is out of range", f"write a number from {kind.low} to {kind.high}")
     return value
 
 
@@ -190,9 +188,10 @@ def argument(text: str, *, from_list: bool = True) -> str:
     flag = re.match(r"(--?[A-Za-z][A-Za-z0-9-]*)\s+\S", text)
     if from_list and flag is not None:
         name = shown(flag.group(1))[1:-1]
-        raise MisreadError(
-            f"{name} and its value are one item", f"write two items ({name} and the value) or {name}=value"
-        )
+        hint = f"write two items ({name} and the value) or {name}=value"
+        if name.lower().endswith("key"):
+            hint = f"keep a key out of the arguments: secrets: {{{name}: {{env: NAME}}}}"
+        raise MisreadError(f"{name} and its value are one item", hint)
     return text
 
 

@@ -88,7 +88,7 @@ _LOGIN: Mapping[str, Field] = {
 }
 HOP = Table(
     {"address": Field(ADDRESS, "DNS name, IP address, or a Host of ~/.ssh/config", required=True), **_LOGIN},
-    elsewhere={"host": "address", "hostname": "address", "key": "identity_file"},
+    renamed={"host": "address", "hostname": "address", "key": "identity_file"},
 )
 SSH = Table(
     {
@@ -97,14 +97,8 @@ SSH = Table(
         "command_timeout": Field(Seconds(1, 86_400), "seconds that one command may take"),
         "config_file": Field(LOCAL_PATH, "instead of ~/.ssh/config; none: read no such file"),
     },
-    elsewhere={
-        "address": "address, beside ssh:",
-        "host": "address, beside ssh:",
-        "hostname": "address, beside ssh:",
-        "key": "identity_file",
-        "jump": "jumps",
-        "proxy_jump": "jumps",
-    },
+    renamed={"key": "identity_file", "jump": "jumps", "proxy_jump": "jumps", "timeout": "connect_timeout"},
+    elsewhere=dict.fromkeys(("address", "host", "hostname"), "write `address:` beside ssh:"),
 )
 THRESHOLD = Table(
     {
@@ -134,19 +128,19 @@ _SERVER: Mapping[str, Field] = {
     "threshold": Field(THRESHOLD, "when speculation is switched off and on"),
     "timers": Field(TIMERS, "how long to wait"),
 }
-_SERVER_ELSEWHERE = {
+_SERVER_RENAMED = {
     "model_path": "model",
     "host": "bind",
     "arguments": "args",
-    "environment": "env (variables); `environment:` of a host says which Python environment it has",
+    "environment": "env",
     "gpu": "gpus",
     "timeouts": "timers",
 }
 SERVER_DEFAULTS = Table(
-    _SERVER, elsewhere={**_SERVER_ELSEWHERE, "name": "servers, where each server has its name"}
+    _SERVER, renamed=_SERVER_RENAMED, elsewhere={"name": "each server under servers: has its name"}
 )
 SERVER = Table(
-    {"name": Field(SERVER_NAME, "unique on its host", required=True), **_SERVER}, elsewhere=_SERVER_ELSEWHERE
+    {"name": Field(SERVER_NAME, "unique on its host", required=True), **_SERVER}, renamed=_SERVER_RENAMED
 )
 _HOST_FIELDS: Mapping[str, Field] = {
     "address": Field(ADDRESS, "where the host is; default: its name. {name} stands for the name"),
@@ -170,17 +164,17 @@ _HOST_FIELDS: Mapping[str, Field] = {
     "server": Field(SERVER_DEFAULTS, "what all servers of the host inherit"),
     "servers": Field(Several(SERVER, fewest=1), "the servers of the host"),
 }
+_RENAMED = {"host": "address", "hostname": "address", "overlay": "overlays"}
 _ELSEWHERE = {
-    **dict.fromkeys(("user", "identity_file", "jumps", "known_hosts", "host_keys"), "ssh"),
-    **dict.fromkeys(_SERVER, "servers (or `server:`, which all servers inherit)"),
-    "host": "address",
-    "hostname": "address",
-    "overlay": "overlays",
+    **dict.fromkeys(("user", "identity_file", "jumps", "known_hosts", "host_keys"), "put it under ssh:"),
+    **dict.fromkeys(_SERVER, "put it under servers:, or under server: for all of them"),
 }
+DEFAULTS = Table(_HOST_FIELDS, renamed=_RENAMED, elsewhere=_ELSEWHERE)
 HOST = Table(
-    _HOST_FIELDS, elsewhere={**_ELSEWHERE, "groups": "groups, at the top: groups.NAME.hosts lists the host"}
+    _HOST_FIELDS,
+    renamed=_RENAMED,
+    elsewhere={**_ELSEWHERE, "groups": "list the host at the top instead, under groups.NAME.hosts"},
 )
-DEFAULTS = Table(_HOST_FIELDS, elsewhere=_ELSEWHERE)
 GROUP = Table(
     {
         "hosts": Field(OneOrMany(MEMBERS), "names and ranges of its hosts"),
@@ -189,6 +183,7 @@ GROUP = Table(
         ),
         **_HOST_FIELDS,
     },
+    renamed=_RENAMED,
     elsewhere=_ELSEWHERE,
 )
 INVENTORY = Table(
@@ -197,7 +192,8 @@ INVENTORY = Table(
         "groups": Field(Named(GROUP_NAME, GROUP, empty_is_map=True), "named sets of hosts, with settings"),
         "hosts": Field(Named(HOST_NAME, HOST, empty_is_map=True), "the hosts, by name or range"),
     },
-    elsewhere={**dict.fromkeys(_HOST_FIELDS, "defaults"), "all": "defaults", "vars": "defaults"},
+    renamed={"all": "defaults", "vars": "defaults"},
+    elsewhere=dict.fromkeys(_HOST_FIELDS, "put it under defaults:"),
 )
 
 

@@ -102,6 +102,8 @@ class _Builder:
             return next(self._events)
         except yaml.MarkedYAMLError as exc:
             mark = exc.problem_mark or exc.context_mark
+            if mark and exc.context_mark and mark.index >= len(self._text):
+                mark = exc.context_mark  # the end of the file says nothing; where it began, something
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             what = ", ".join(part for part in (exc.context, exc.problem) if part)
             self._problems.add(
@@ -122,8 +124,10 @@ class _Builder:
                 return "indent with spaces, not with tabs"
             if re.search(r"\[[^\]]*\[\w+:\w+", written) or re.match(r"\s*(- )?\[\w+:\w+", written):
                 return 'quote a name with a range: "gpu-[01:04]"'
-            if re.search(r":\s+[*&%@`{]|-\s+[*%@`{]", written):
-                return "quote a value that begins with one of * & % @ ` {"
+            if re.search(r"[:-]\s+([%@`]|\*\W|\{[^{}:,]*\}\S)", written):
+                return "quote a value that begins with one of * % @ ` {"
+            if (written.count('"') - written.count('\\"')) % 2:
+                return "close the quote"
         return "look at the indentation, the colons and the quotes of this line and the one above"
 
     def _refuse(self, code: str, event: yaml.Event, message: str, hint: str) -> NoReturn:

@@ -1,1 +1,1 @@
-"""Tests of specctl.config; `builders` makes hosts for the tests of other parts (`from config.builders import make_host`)."""
+"""Tests of specctl.config. `config.builders` makes hosts for the tests of other parts."""

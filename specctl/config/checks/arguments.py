@@ -14,7 +14,8 @@ def check_arguments(case: ServerCase) -> None:
         given = case.find(flag)
         if given is not None:
             text = f"{given.spelled} is what `{key}:` says"
-            hint = f"take it out of args; {key} is at {case.at(key)}"
+            said = case.settings.get(key)
+            hint = f"take it out of args; {key} is at {said.where}" if said else f"write it as `{key}:`"
             case.refuse("argument-twice", case.at_argument(given.index), text, hint)
     if "CUDA_VISIBLE_DEVICES" in case.server.env:
         text = "CUDA_VISIBLE_DEVICES is what `gpus:` says"

@@ -16,16 +16,20 @@ _ROOTS_OWN = ("/opt", "/srv", "/usr", "/var")  # places that a plain user can us
 def check_addresses(placed: Sequence[PlacedHost], problems: Problems) -> None:
     """One machine under two names would be deployed to twice, at the same time."""
     seen: dict[object, HostConfig] = {}
+    written = {host.config.name: place(host.settings, "address") for host in placed}
     for host in placed:
         machine, label = _machine(host.config)
         first = seen.setdefault(machine, host.config)
-        if first is not host.config:
-            problems.add(
-                "duplicate-address",
-                place(host.settings, "address"),
-                f"{host.config.name} and {first.name} are one machine: {label}",
-                "name each machine once; several servers go under servers:",
-            )
+        if first is host.config:
+            continue
+        where = place(host.settings, "address")
+        text = f"{host.config.name} and {first.name} are one machine: {label}"
+        hint = "name each machine once; several servers go under servers:"
+        name: str | None = None
+        if host.config.connection == "ssh" and where == written[first.name]:
+            text, name = f"one address for several hosts: {label}", host.config.name
+            hint = "write as many addresses as names, e.g. 10.0.0.[11:14], or use {name}"
+        problems.add("duplicate-address", where, text, hint, host=name)
 
 
 def _machine(host: HostConfig) -> tuple[object, str]:
