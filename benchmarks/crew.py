@@ -115,7 +115,6 @@ def common_args(setup: Setup) -> list[str]:
         "--grammar-backend",
         "none",
         "--disable-radix-cache",
-        "--stream-output",
         "--mem-fraction-static",
         str(setup.memory_fraction),
         "--max-running-requests",

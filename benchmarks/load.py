@@ -65,7 +65,10 @@ async def send(http: aiohttp.ClientSession, url: str, request: Request) -> Done:
 
 
 async def stream(http: aiohttp.ClientSession, url: str, request: Request) -> Done:
-    """Send one request and note when each chunk of tokens came. The server streams disjoint pieces."""
+    """Send one request and note when each chunk of tokens came. Every chunk holds all tokens so far.
+
+    (SGLang's disjoint pieces would not do: it drops those that a newer one overtakes on the way out.)
+    """
     begin, output, chunks, meta = time.monotonic(), [], [], {}
     async with http.post(url + "/generate", json=request.body(stream=True)) as reply:
         if reply.status != 200:
@@ -77,7 +80,7 @@ async def stream(http: aiohttp.ClientSession, url: str, request: Request) -> Don
             if "meta_info" not in piece:
                 raise LoadError(f"{url} streamed {line[:300]!r}")
             meta = piece["meta_info"]
-            output += piece["output_ids"]
+            output = piece["output_ids"]
             chunks.append((time.monotonic(), meta["completion_tokens"]))
     return finish(begin, request, output, meta, chunks)
 

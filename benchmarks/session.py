@@ -157,7 +157,8 @@ def brief(servers: dict[str, dict[str, Any]]) -> str:
     parts = []
     for name, seen in servers.items():
         if "tok_s" in seen:
-            parts.append(f"{name} {seen['tok_s']:.0f}")
+            switches = "" if seen.get("switches") is None else f" ({seen['switches']} switches)"
+            parts.append(f"{name} {seen['tok_s']:.0f}{switches}")
         elif "same" in seen:
             parts.append(f"{name} {seen['same']}/{seen['of']}")
         elif "pairs" in seen:

@@ -18,8 +18,8 @@ def mainloop(head: int, number: str = "bfloat16_t", softcap: bool = False, value
     flags = ", ".join(str(x).lower() for x in (True, False, softcap, True, False))
     return (
         "void device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, "
-        f"cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, {tile}, {value or head}, cutlass::{number}, float, "
-        f"cutlass::arch::Sm90, {flags}>, flash::CollectiveEpilogueFwd<> > >"
+        f"cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, {tile}, {value or head}, cutlass::{number}, "
+        f"float, cutlass::arch::Sm90, {flags}>, flash::CollectiveEpilogueFwd<> > >"
     )
 
 

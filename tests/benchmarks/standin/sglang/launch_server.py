@@ -106,7 +106,7 @@ async def generate(request: web.Request) -> web.StreamResponse:
     sent = 0
     while sent < row["limit"]:
         await row["queue"].get()
-        piece = {"output_ids": row["output"][sent:], "meta_info": meta(row)}
+        piece = {"output_ids": row["output"], "meta_info": meta(row)}
         sent = len(row["output"])
         await reply.write(b"data: " + json.dumps(piece).encode() + b"\n\n")
     await reply.write(b"data: [DONE]\n\n")
