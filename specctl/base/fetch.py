@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -123,10 +124,13 @@ def _download_failed(base: Base, tail: str) -> FetchFailed:
     lowered = tail.lower()
     if "no module named pip" in lowered:
         cause, hint = "this Python has no pip", "install pip beside specctl"
-    elif "no matching distribution" in lowered and "connection" not in lowered and "resolve" not in lowered:
-        cause, hint = "the package index has no such wheel", "check the index that pip is configured for"
     elif "no space left" in lowered:
         cause, hint = "no space left on the device", "free some space"
+    elif "no matching distribution" in lowered and not re.search("connection|resolve|timed out", lowered):
+        cause = "the package index has no such wheel"
+        if "from versions: none" in lowered:  # pip says the same of an index that it could not read
+            cause = "the package index shows no sglang at all, or cannot be reached"
+        hint = "check the network and the index that pip is configured for, or use --wheelhouse DIR"
     else:
         cause, hint = "the package index cannot be reached", "without a network: --wheelhouse DIR"
     return FetchFailed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zipfile
 from dataclasses import dataclass
 from email.parser import BytesParser
@@ -129,6 +130,11 @@ def check_record(path: Path) -> None:
     try:
         with InstallerWheel.open(path) as source:
             source.validate_record(validate_contents=True)
+            listed = {row[0] for row in csv.reader(source.read_dist_info("RECORD").splitlines()) if row}
+        with zipfile.ZipFile(path) as archive:  # installer says nothing of files that are not there
+            gone = sorted(listed - set(archive.namelist()))
+        if gone:
+            raise ValueError(f"in RECORD, but not in the wheel: {', '.join(gone[:5])}")
     except (OSError, ValueError, zipfile.BadZipFile, AssertionError) as exc:
         issues = getattr(exc, "issues", None) or [str(exc)]
         raise BadWheel(
