@@ -188,7 +188,7 @@ class Return:
 
     @property
     def estimate_s(self) -> float:
-        return len(self.servers) * (2 * self.output * 0.008 + 2)
+        return len(self.servers) * (self.output * 0.005 + 2)
 
     async def run(self, http: aiohttp.ClientSession, crew: Crew, setup: Setup) -> dict[str, Any]:
         seen = {}

@@ -83,7 +83,7 @@ def return_blocks(servers: tuple[str, ...], setup: Setup, options: Options) -> l
     n = max(setup.thresholds.values())
     room = setup.max_running - n
     return [
-        Return(servers, n, min(4, room), options.output or 240, rep=rep) for rep in range(options.reps or 8)
+        Return(servers, n, min(4, room), options.output or 320, rep=rep) for rep in range(options.reps or 8)
     ]
 
 

@@ -1,7 +1,7 @@
 """Carve the FA3 kernels of one GPU type, head size and number format out of the library of them all.
 
-The library (1 GB) is a host ELF file with one CUDA fat binary per source file. What is not kept becomes a hole:
-its place and headers stay, so the rest works as before; a kernel in a hole fails when it is first used.
+The library (1 GB) is a host ELF file with one CUDA fat binary per source file. What is not kept becomes a
+hole: its place and headers stay, so the rest works as before; a kernel in a hole fails when it is first used.
 """
 
 from __future__ import annotations
