@@ -74,8 +74,8 @@ class Controller:
     def has_graphs(self) -> bool:
         return self.graphs.runner is not None
 
-    def on_extend(self, reqs) -> None:
-        """A prefill writes the draft KV of every token of these requests."""
+    def after_extend(self, reqs) -> None:
+        """A prefill wrote the draft KV of every token of these requests."""
         self.pending.forget(reqs)
 
     def decide(self, batch: int) -> bool:

@@ -18,6 +18,7 @@ class PlainStepV2(Controller):
         super().__init__(worker, draft_runner, values)
         self.device_module = torch.get_device_module(worker.device)
         self._window = torch.arange(-self.pending.width, 1, device=worker.device)
+        self._ones = torch.ones(self.req_to_token.shape[0], dtype=torch.int32, device=worker.device)
 
     def prepare_decode(self, batch) -> None:
         """Read the KV slots of the newest tokens and of the next one: [n, width + 1] in out_cache_loc.
@@ -30,6 +31,16 @@ class PlainStepV2(Controller):
             columns = batch.seq_lens.to(torch.int64)[:, None] + self._window
             rows = batch.req_pool_indices.to(torch.int64)[:, None]
             batch.out_cache_loc = self.req_to_token[rows, columns.clamp(min=0)].to(torch.int64)
+
+    @staticmethod
+    def drop_unread(reqs, result) -> None:
+        """Forget the target's hidden states once the draft has read them.
+
+        The scheduler copies what it finds to the host: at every step, and for a prefill of 8192 tokens under
+        EAGLE3 with an 8B model 200 MB. Only requests that ask for hidden states read the copy.
+        """
+        if not any(req.return_hidden_states for req in reqs):
+            result.logits_output.hidden_states = None
 
     def step(self, batch):
         """Run this decode step without speculation, or return None when the worker must speculate.
@@ -91,20 +102,19 @@ class PlainStepV2(Controller):
         if self.pending.full(reqs):
             view = View(reqs, batch.req_pool_indices, new_lens, plain.seq_lens_cpu, slots)
             self.rebuild.run(plain, view, new)
-        if not any(req.return_hidden_states for req in reqs):
-            logits.hidden_states = None  # else they are copied to the host every step
-        return self._result(logits, tokens, new, out.can_run_cuda_graph)
+        result = self._result(logits, tokens, new, out.can_run_cuda_graph)
+        self.drop_unread(reqs, result)
+        return result
 
     def _result(self, logits, tokens, draft_input, used_graph):
         """Tokens padded to the worker's stride, by which the scheduler slices the result one step later."""
         stride = self.worker.speculative_num_draft_tokens
-        padded = torch.zeros((len(tokens), stride), dtype=torch.int32, device=tokens.device)
-        padded[:, 0] = tokens
+        padded = torch.nn.functional.pad(draft_input.verified_id[:, None], (0, stride - 1))
         return GenerationBatchResult(
             logits_output=logits,
             next_token_ids=padded.flatten(),
             can_run_cuda_graph=used_graph,
             next_draft_input=draft_input,
-            accept_lens=torch.ones(len(tokens), dtype=torch.int32, device=tokens.device),
+            accept_lens=self._ones[: len(tokens)],
             spec_off=True,
         )
