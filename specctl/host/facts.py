@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from specctl.config.arguments import DRAFT_MODEL, find
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.host import programs
 from specctl.host.errors import HostError
 from specctl.host.protocol import Host
-
-_DRAFT_FLAGS = ("--speculative-draft-model-path", "--speculative-draft-model")
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,7 @@ class ModelFact:
     name: str
     found: str | None
     config: Mapping[str, Any] | None  # architectures and a few more keys of config.json
+    bytes: int | None = None  # of its weights
 
     @property
     def architectures(self) -> tuple[str, ...]:
@@ -167,11 +167,8 @@ def gather(host: Host, config: HostConfig, *, clock: Callable[[], float] = time.
 
 def draft_of(server: ServerConfig) -> str | None:
     """The draft model's path among a server's arguments."""
-    for position, word in enumerate(server.args):
-        flag, _, value = word.partition("=")
-        if flag in _DRAFT_FLAGS:
-            return value or (server.args[position + 1] if position + 1 < len(server.args) else None)
-    return None
+    given = find(server.args, DRAFT_MODEL)
+    return given.value if given else None
 
 
 def _models(servers: Iterable[ServerConfig]) -> Iterable[str]:

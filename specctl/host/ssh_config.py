@@ -44,7 +44,7 @@ def hops(ssh: SshConfig) -> tuple[Hop, ...]:
     """The chain of connections that leads to a host, first hop first.
 
     The inventory wins over the ssh configuration, which wins over the defaults. Jumps that the inventory
-    names replace ProxyJump; `ProxyJump none` means direct.
+    names replace ProxyJump, and none of them means direct there too.
 
     Raises:
         UsageError: the ssh configuration cannot be read.
@@ -106,6 +106,8 @@ def _chain(ssh: SshConfig, config: paramiko.SSHConfig, seen: tuple[str, ...]) ->
             own = load(jump.config_file) if jump.config_file else config
             before += _chain(jump, own, (*seen, ssh.address)) if not before else (_alone(jump, own),)
         return (*before, last)
+    if "jumps" in ssh.explicit:
+        return (last,)  # `jumps: none`
     command = settings.get("proxycommand")
     via = str(settings.get("proxyjump", "none"))
     if via.lower() != "none":

@@ -255,8 +255,14 @@ def model(name: str, home: str) -> "dict[str, Any]":
     for path in [os.path.join(name, "config.json")] + sorted(glob.glob(cached)):
         config = json_of(path)
         if isinstance(config, dict):
+            weights = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "*.safetensors"))
             keep = ("architectures", "model_type", "torch_dtype", "num_hidden_layers", "vocab_size")
-            return {"name": name, "found": path, "config": {key: config.get(key) for key in keep}}
+            return {
+                "name": name,
+                "found": path,
+                "config": {key: config.get(key) for key in keep},
+                "bytes": sum(os.path.getsize(weight) for weight in weights) or None,
+            }
     return {"name": name, "found": name if os.path.exists(name) else None, "config": None}
 
 

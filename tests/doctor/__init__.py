@@ -1,0 +1,1 @@
+"""Tests of specctl.doctor; `builders` makes facts."""
