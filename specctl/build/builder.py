@@ -79,7 +79,7 @@ def render(base: Base, wheel: Path, overlays: Sequence[Overlay], revision: int) 
     """Lay overlays over a base wheel, in memory.
 
     Raises:
-        UnsupportedBase, OverlayConflict: the overlays do not fit.
+        UnsupportedBaseError, OverlayConflict: the overlays do not fit.
         BadWheel: the base wheel is not laid out as expected.
     """
     facts = read_facts(wheel)
@@ -107,7 +107,7 @@ def build(plan: Plan, *, say: Say) -> Built:
 
     Raises:
         OutputRefused: the output folder holds something else.
-        UnsupportedBase, OverlayConflict: the overlays do not fit this base.
+        UnsupportedBaseError, OverlayConflict: the overlays do not fit this base.
         Invalid, BadWheel: the result does not pass its validation; nothing was put in place.
         WriteFailed: the disk refused; the output folder is as it was.
     """

@@ -50,7 +50,7 @@ def every_combination(model: str) -> list[dict[str, Any]]:
             ("--speculative-num-steps", "3"),
             ("--speculative-num-draft-tokens", "4"),
         ),
-        (None, "0", "1", "true", "True", "yes", "no", "junk", ""),
+        (None, "0", "1", "true", "True", "y", "no", "junk", ""),
         (False, True),
         ("cpu", "cuda"),
     ):
