@@ -1,0 +1,50 @@
+"""Many hosts at once: one bad host does not hide what the others said."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from specctl.host.errors import Unreachable
+from specctl.host.parallel import each
+
+
+def test_one_of_three_fails_and_there_are_three_outcomes() -> None:
+    def ask(name: str) -> str:
+        if name == "b":
+            raise Unreachable("b is away")
+        return name.upper()
+
+    done: list[str] = []
+    outcomes = each(["a", "b", "c"], ask, on_done=lambda outcome: done.append(outcome.key))
+    assert [(o.key, o.value, o.error and o.error.message) for o in outcomes] == [
+        ("a", "A", None),
+        ("b", None, "b is away"),
+        ("c", "C", None),
+    ]
+    assert sorted(done) == ["a", "b", "c"]
+
+
+def test_hosts_are_asked_at_the_same_time_but_not_more_than_allowed() -> None:
+    together = threading.Barrier(4, timeout=10)
+    running: list[int] = []
+    most: list[int] = []
+
+    def ask(number: int) -> None:
+        running.append(number)
+        most.append(len(running))
+        together.wait()
+        running.remove(number)
+
+    each(range(8), ask, width=4)
+    assert max(most) == 4
+
+
+def test_no_hosts_are_no_work() -> None:
+    assert each([], str) == []
+
+
+def test_a_fault_of_ours_is_not_an_outcome() -> None:
+    with pytest.raises(ZeroDivisionError):
+        each([0], lambda number: 1 // number)
