@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from specctl.config.model import HostConfig, SecretRef
+from specctl.config.secrets import Secret
 from specctl.evidence.model import Expectation, Report
 from specctl.host.protocol import Host
 from specctl.release.clock import Clock, Operator
@@ -36,7 +37,9 @@ class Context:
     operator: Operator
     services: Callable[[str], Service]  # server name -> its service
     prove: Callable[[str, Expectation], Report]  # server name, what to see -> all evidence of this moment
-    secret: Callable[[SecretRef], str]  # reads one secret's value; only called by the action that writes it
+    secret: Callable[
+        [SecretRef], Secret
+    ]  # reads one secret's value; only called by the action that writes it
     source: Path | None = None  # the distribution's folder; None for a rollback, which pushes nothing
     lock: HostLock | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)

@@ -17,7 +17,7 @@ from specctl.release.actions.upload import Push, PushDistribution, PushTool, Pus
 from specctl.release.errors import PlanRefused
 from specctl.release.layout import Layout
 from specctl.release.plan import Plan, ServerChange
-from specctl.release.prune import prunable
+from specctl.release.prune import prunable, useless
 from specctl.release.state import HostState
 from specctl.release.switch_plan import ServerFacts, Switch, settle, switch
 
@@ -58,6 +58,8 @@ def make_deploy_plan(facts: HostFacts, source: Source, release: str) -> Plan:
     Raises:
         PlanRefused: the disk has no room for what would be pushed.
     """
+    for server in facts.servers:
+        _check_route(facts.config, server)
     changes = [change_of(s, facts.state, release) for s in facts.servers]
     todo = [s for s, c in zip(facts.servers, changes, strict=True) if c.changed]
     actions: list[Action] = close_unfinished(facts.state)
@@ -79,9 +81,9 @@ def make_deploy_plan(facts: HostFacts, source: Source, release: str) -> Plan:
         if adopt:
             actions.append(CheckAdopted(release, adopt))
         actions += settle(switches)
-    doomed = prunable(facts.state, facts.config.keep_releases, (release,))
+    doomed = prunable(facts.state, facts.config.keep_releases, release)
     if todo and doomed:
-        actions.append(Prune(doomed))
+        actions.append(Prune(doomed, useless(facts.state, doomed)))
     return Plan(facts.config.name, "deploy", release, tuple(actions), tuple(changes), notes_of(facts))
 
 
@@ -139,6 +141,25 @@ def _install(facts: HostFacts, source: Source, release: str) -> list[Action]:
         actions.append(CheckAdopted(release, config.adopt))
     actions.append(MarkComplete(release))
     return actions
+
+
+def _check_route(host: HostConfig, server: ServerFacts) -> None:
+    """A threshold that cannot take effect would cost a restart to find out; the arguments tell it now."""
+    expected = server.expectation
+    if expected.threshold is None:
+        return
+    problem = ""
+    if expected.worker is None:
+        problem = "its arguments select no speculative worker"
+    elif expected.covers and expected.worker not in expected.covers:
+        problem = f"its arguments select {expected.worker}, the overlay covers {', '.join(expected.covers)}"
+    if problem:
+        raise PlanRefused(
+            f"server {expected.server} on {host.name} has a threshold that would do nothing: {problem}",
+            code="route-not-covered",
+            context={"host": host.name, "server": expected.server, "why": "\n".join(expected.reasons)},
+            hint="see specctl route; change the arguments, or take the threshold away",
+        )
 
 
 def _at(files: tuple[Push, ...], folder: str) -> tuple[Push, ...]:

@@ -85,6 +85,10 @@ class Layout:
             )
         return ReleasePaths(self.root, release_id)
 
+    def journal(self, release_id: str) -> str:
+        """The journal of a run about a release; of the root itself when it is about none."""
+        return self.release(release_id).journal if release_id else f"{self.root}/{JOURNAL}"
+
     def server(self, name: str) -> ServerPaths:
         """Paths of one server.
 
@@ -94,6 +98,11 @@ class Layout:
         if not _SERVER_NAME.match(name):
             raise UsageError(f"{name!r} is not a server name", code="server-name")
         return ServerPaths(self.root, name)
+
+    @property
+    def history(self) -> str:
+        """One line for each run on this host."""
+        return f"{self.root}/history.jsonl"
 
     @property
     def wheels(self) -> str:

@@ -89,9 +89,9 @@ class HostLock:
         """Who holds it now; reads only."""
         return info_from(self._call("look")["held"])
 
-    def break_it(self) -> LockInfo | None:
-        """Remove it whoever holds it; the holder that was, or None when nobody held it."""
-        return info_from(self._call("break")["held"])
+    def break_it(self, holder: LockInfo) -> None:
+        """Remove it if that holder still has it."""
+        self._call("break", holder=holder.run)
 
     def _call(self, op: str, **params: Any) -> Any:
         info = {

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from specctl.build.distribution import Distribution
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.evidence.model import Expectation
-from specctl.release.deploy_plan import Installer, make_deploy_plan
-from specctl.release.errors import NoTarget
+from specctl.release.actions.prune import Prune
+from specctl.release.deploy_plan import HostFacts, Installer, make_deploy_plan
+from specctl.release.errors import NoTarget, PlanRefused
 from specctl.release.layout import Layout
 from specctl.release.plan import Plan
+from specctl.release.prune import prunable, useless
 from specctl.release.rollback_plan import make_rollback_plan
 from specctl.release.source import SourceFolder
 from specctl.release.state import HostState
@@ -39,10 +41,35 @@ def deploy_maker(ports: Ports, source: SourceFolder) -> Make:
             environment.update(markers)
             return found, free
 
-        facts = surveyor.facts(lambda s: ports.expect(config, s, source.distribution), installer)
+        _check_base(config, source.distribution)
+        facts = surveyor.facts(
+            lambda s: ports.expect(surveyor.host, config, s, source.distribution), installer
+        )
         return make_deploy_plan(
             facts, source.for_host(config, wheels=installs, environment=environment), release
         )
+
+    return make
+
+
+def _check_base(config: HostConfig, distribution: Distribution) -> None:
+    """The inventory says which base a host runs; a distribution of another one is a mistake of one of them."""
+    if distribution.base_version != config.base:
+        raise PlanRefused(
+            f"{config.name} wants base {config.base}, the distribution is {distribution.version}",
+            code="other-base",
+            context={"host": config.name, "distribution": distribution.version},
+            hint="change `base:` in the inventory, or build the distribution for that base",
+        )
+
+
+def prune_maker(keep: int | None) -> Make:
+    """Plans that only remove old releases; `keep` None: as the inventory says."""
+
+    def make(surveyor: Surveyor) -> Plan:
+        config, state = surveyor.config, surveyor.state()
+        doomed = prunable(state, config.keep_releases if keep is None else keep)
+        return Plan(config.name, "prune", "", (Prune(doomed, useless(state, doomed)),) if doomed else ())
 
     return make
 
@@ -55,12 +82,18 @@ def rollback_maker(ports: Ports, to: str | None) -> Make:
         servers = {s.name: s for s in config.servers}
 
         def expect(release: str, name: str) -> Expectation:
-            return ports.expect(config, servers[name], installed_distribution(surveyor, release))
+            return ports.expect(
+                surveyor.host, config, servers[name], installed_distribution(surveyor, release)
+            )
 
-        facts = surveyor.facts(_nothing_yet, lambda state: (Installer(uv=None), None))
-        return make_rollback_plan(facts, to, expect)
+        return make_rollback_plan(survey_only(surveyor), to, expect)
 
     return make
+
+
+def survey_only(surveyor: Surveyor) -> HostFacts:
+    """Facts for somebody who only looks: nothing is expected, and nothing would be installed."""
+    return surveyor.facts(_nothing_yet, lambda state: (Installer(uv=None), None))
 
 
 def _nothing_yet(server: ServerConfig) -> Expectation:

@@ -9,6 +9,8 @@ from specctl.errors import SpecctlError
 from specctl.host.errors import Unreachable
 from specctl.release.actions.base import Action
 from specctl.release.actions.deadman import ArmDeadman, settle_deadman
+from specctl.release.actions.folders import OpenRelease
+from specctl.release.actions.prune import Prune
 from specctl.release.clock import stamp
 from specctl.release.context import PATIENCE_S, Context
 from specctl.release.errors import Interrupted, LockLost, PlanRefused, UndoneByHost
@@ -34,9 +36,7 @@ class Runner:
     def run(self) -> HostResult:
         """Every action in order; after a failure the undo of every action that began, in reverse."""
         begin = self.ctx.clock.monotonic()
-        self.journal = Journal(
-            self.ctx.remote, self.ctx.layout.release(self.plan.release).journal, self.ctx.clock
-        )
+        self.journal = Journal(self.ctx.remote, self.ctx.layout.journal(self.plan.release), self.ctx.clock)
         begun: list[Action] = []
         error: SpecctlError | None = None
         outcome, state = Outcome.DONE, ""
@@ -111,6 +111,7 @@ class Runner:
         self.ctx.undoing = True
         problems = self._undo(begun)
         self._mark_failed(error)
+        self._clear_useless(begun)
         if problems:
             return Outcome.DOWN, "the way back failed: " + "; ".join(problems)
         if not any(a.touches_service for a in begun):
@@ -177,6 +178,17 @@ class Runner:
             )
         except SpecctlError as exc:
             self.notes.append(f"{self.plan.release} could not be marked as failed: {exc}")
+
+    def _clear_useless(self, begun: list[Action]) -> None:
+        """Failed releases must not fill the disk, run after run, until one succeeds."""
+        if not any(isinstance(a, OpenRelease) for a in begun):
+            return
+        for action in self.plan.actions:
+            if isinstance(action, Prune) and action.useless:
+                try:
+                    Prune(action.useless).apply(self.ctx)
+                except SpecctlError as exc:
+                    self.notes.append(f"{label(action)} failed: {exc}")
 
     def _before(self) -> dict[str, str | None]:
         """Server -> the release that a failure leads back to, of every server that this plan switches."""

@@ -12,10 +12,11 @@ import json
 from collections.abc import Callable
 
 from specctl.config.model import SecretRef, ServerConfig
+from specctl.config.secrets import Secret, secret_file_bytes
 from specctl.release.layout import ServerPaths
 from specctl.service.envfile import render_env_file
 
-Reader = Callable[[SecretRef], str]
+Reader = Callable[[SecretRef], Secret]
 
 
 def secret_digest(server: ServerConfig, salt: str | None, read: Reader) -> str | None:
@@ -25,8 +26,8 @@ def secret_digest(server: ServerConfig, salt: str | None, read: Reader) -> str |
     if salt is None:
         return "new"
     values = {
-        "env": {name: read(ref) for name, ref in sorted(server.secrets.items())},
-        "args": {name: read(ref) for name, ref in sorted(server.secret_args.items())},
+        "env": {name: read(ref).reveal() for name, ref in sorted(server.secrets.items())},
+        "args": {name: read(ref).reveal() for name, ref in sorted(server.secret_args.items())},
         "file": server.secret_file,
     }
     return hmac.new(salt.encode(), json.dumps(values, sort_keys=True).encode(), hashlib.sha256).hexdigest()[
@@ -46,13 +47,9 @@ def env_file(server: ServerConfig, read: Reader) -> bytes:
     Raises:
         UsageError: a value that such a file cannot hold.
     """
-    return render_env_file({name: read(ref) for name, ref in server.secrets.items()})
+    return render_env_file({name: read(ref).reveal() for name, ref in server.secrets.items()})
 
 
 def args_file(server: ServerConfig, read: Reader) -> bytes:
-    """The YAML that SGLang reads with --config: option names without their dashes. JSON strings are YAML."""
-    lines = [
-        f"{name.lstrip('-')}: {json.dumps(read(ref), ensure_ascii=False)}\n"
-        for name, ref in sorted(server.secret_args.items())
-    ]
-    return "".join(lines).encode()
+    """The file that SGLang reads with --config: the arguments whose values are secret."""
+    return secret_file_bytes(server, {name: read(ref) for name, ref in server.secret_args.items()})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from specctl.build.distribution import Distribution
 from specctl.config.model import HostConfig, SecretRef, ServerConfig
+from specctl.config.secrets import Secret
 from specctl.errors import SpecctlError
 from specctl.evidence.model import Expectation, Report
 from specctl.host.errors import HostTimeout, Unreachable
@@ -34,10 +35,10 @@ class Ports:
 
     connect: Callable[[HostConfig], Host]
     service: Callable[[Host, HostConfig, ServerConfig], Service]
-    expect: Callable[[HostConfig, ServerConfig, Distribution], Expectation]
+    expect: Callable[[Host, HostConfig, ServerConfig, Distribution], Expectation]
     prove: Callable[[Host, HostConfig, ServerConfig, Service, Expectation], Report]
     installer: Callable[[Host, HostConfig, HostState], tuple[Installer, int | None, dict[str, str]]]
-    secret: Callable[[SecretRef], str]
+    secret: Callable[[SecretRef], Secret]
     owner: Callable[[HostConfig], str | None] = lambda config: None
     clock: Clock = field(default_factory=SystemClock)
     operator: Operator = field(default_factory=Operator.here)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from specctl.config.model import HostConfig, SecretRef, ServerConfig
+from specctl.config.secrets import Secret
 from specctl.evidence.model import Expectation
 from specctl.host.protocol import Host
 from specctl.release.deploy_plan import HostFacts, Installer
@@ -24,7 +25,7 @@ class Surveyor:
     host: Host
     config: HostConfig
     services: Mapping[str, Service]
-    secret: Callable[[SecretRef], str]
+    secret: Callable[[SecretRef], Secret]
     owner: str | None = None  # the user that servers run as, where that is not who writes
 
     def state(self, units: Mapping[str, Unit] | None = None) -> HostState:

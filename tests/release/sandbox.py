@@ -26,6 +26,7 @@ from standin.build import make_standin_distribution
 
 from specctl.build.distribution import Distribution
 from specctl.config.model import HostConfig, SecretRef, ServerConfig, SshConfig, Supervisor, Timers
+from specctl.config.secrets import Secret
 from specctl.evidence.model import Evidence, Expectation, Kind, Report, Verdict
 from specctl.host.local import LocalHost
 from specctl.host.protocol import Host
@@ -195,7 +196,7 @@ def prove(
     return Report(config.name, server.name, "", "", tuple(found))
 
 
-def expect(config: HostConfig, server: ServerConfig, distribution: Distribution) -> Expectation:
+def expect(host: Host, config: HostConfig, server: ServerConfig, distribution: Distribution) -> Expectation:
     threshold = server.threshold.disable if server.threshold else None
     return Expectation(
         server=server.name,
@@ -276,8 +277,8 @@ class Sandbox:
             operator=Operator("ada", "desk", os.getpid(), Operator.here().boot),
         )
 
-    def _secret(self, ref: SecretRef) -> str:
-        return self.secrets[ref.source]
+    def _secret(self, ref: SecretRef) -> Secret:
+        return Secret(self.secrets[ref.source])
 
     def _stepped(self, host: str, action: Any, event: str) -> None:
         self.steps.append((action.kind, event))
@@ -286,7 +287,8 @@ class Sandbox:
 
     def dist(self, number: int, **knobs: Any) -> Path:
         folder = self.folder / f"dist-{number}"
-        make_standin_distribution(folder, f"0.5.9+specctl.{number}", **knobs)
+        if not folder.exists():
+            make_standin_distribution(folder, f"0.5.9+specctl.{number}", **knobs)
         return folder
 
     def maker(self, folder: Path) -> Callable[[Surveyor], Plan]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from specctl.release.actions.base import Action
 from specctl.release.context import Context
 from specctl.release.errors import InstallFailed
+from specctl.release.words import counted
 
 IMPORT_S = 120.0  # a first import on a cold disk
 
@@ -24,7 +25,7 @@ class CheckInstall(Action):
     files: Mapping[str, str] = field(default_factory=dict)
 
     def describe(self) -> str:
-        return f"check version and {len(self.files)} overlaid files on the host"
+        return f"check version and {counted(len(self.files), 'overlaid file')} on the host"
 
     def lease_s(self) -> float:
         return IMPORT_S + 120.0

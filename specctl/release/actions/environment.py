@@ -9,6 +9,7 @@ from specctl.release.actions.base import Action
 from specctl.release.actions.job import run_job
 from specctl.release.context import Context
 from specctl.release.layout import Layout
+from specctl.release.words import counted
 
 
 def install_env(layout: Layout) -> dict[str, str]:
@@ -92,7 +93,7 @@ class InstallLock(Action):
 
     def describe(self) -> str:
         source = f"from {self.wheels}" if self.wheels else "from the host's package index"
-        return f"install {self.packages} locked packages {source}"
+        return f"install {counted(self.packages, 'locked package')} {source}"
 
     def apply(self, ctx: Context) -> None:
         paths = ctx.layout.release(self.release)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from specctl.release.actions.base import Action
 from specctl.release.context import Context
+from specctl.release.words import counted
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,13 @@ class Prune(Action):
     cleanup: ClassVar[bool] = True
 
     releases: tuple[str, ...]
+    useless: tuple[str, ...] = ()  # those that also go when the run fails: failed and half ones
 
     def describe(self) -> str:
-        return f"remove {len(self.releases)} old releases: {', '.join(self.releases)}"
+        return f"remove {counted(len(self.releases), 'old release')}: {', '.join(self.releases)}"
 
     def lease_s(self) -> float:
-        return 660.0
+        return 780.0
 
     def apply(self, ctx: Context) -> None:
         ctx.remote.program("tree", op="remove_releases", releases=list(self.releases), timeout_s=600.0)

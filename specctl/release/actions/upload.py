@@ -9,6 +9,7 @@ from typing import ClassVar
 from specctl.release.actions.base import Action
 from specctl.release.context import Context
 from specctl.release.errors import ReleaseError
+from specctl.release.words import counted
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PushWheels(_PushFiles):
     kind: ClassVar[str] = "push-wheels"
 
     def describe(self) -> str:
-        return f"push {len(self.files)} wheels ({megabytes(self.files)})"
+        return f"push {counted(len(self.files), 'wheel')} ({megabytes(self.files)})"
 
     def apply(self, ctx: Context) -> None:
         for file in self.files:

@@ -5,7 +5,7 @@ heard from next (a lease, on the host's own clock since boot). A lock is stale w
 nothing of the holder's run lives: no process on this host, and none on the operator's machine as far as the
 caller could look (`holder_gone`).
 
-params: root, op (take | release | break | look), info {..}, lease_s, step, holder_gone
+params: root, op (take | release | break | look), info {..}, lease_s, step, holder_gone [runs], holder (break: whose)
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
                 }
         held = lock_holder(folder)
         mine = held is not None and held["run"] == params["info"]["run"]
-        if held is not None and (mine or op == "break"):
+        if held is not None and (mine or (op == "break" and held["run"] == params["holder"])):
             discard(folder)
             return {"released": True, "held": held}
         return {"released": False, "held": held}

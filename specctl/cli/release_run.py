@@ -1,0 +1,158 @@
+"""What deploy, rollback and prune do alike: plan everywhere, ask, run in batches, record, show."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from specctl.cli.output import Output
+from specctl.cli.release_progress import StepProgress
+from specctl.cli.release_view import show_plans, show_results
+from specctl.config.model import HostConfig
+from specctl.errors import SpecctlError, UsageError
+from specctl.exits import ExitCode
+from specctl.host.parallel import each
+from specctl.release.clock import stamp
+from specctl.release.fleet import Fleet
+from specctl.release.lastrun import LastRun
+from specctl.release.plan import Plan
+from specctl.release.result import HostResult
+from specctl.release.session import Make, Ports, Session, failed, unchanged
+from specctl.release.state import LockInfo
+from specctl.release.words import counted
+
+
+@dataclass
+class Command:
+    """One invocation of a verb that changes hosts."""
+
+    name: str  # deploy | rollback | prune
+    what: str  # for locks: what it is for
+    output: Output
+    hosts: Sequence[HostConfig]
+    make: Make
+    ports: Ports
+    fleet: Fleet = field(default_factory=Fleet)
+    yes: bool = False
+    dry_run: bool = False
+    record: LastRun | None = None
+    more: dict[str, Any] = field(default_factory=dict)  # into the JSON document
+
+    def run(self) -> ExitCode:
+        """Plan, ask, do, show."""
+        progress = StepProgress(self.output)
+        session = Session(self.ports, self.fleet.stop, progress.step, progress.detail, self._tell_broken_lock)
+        plans, errors = gather_plans(session, self.hosts, self.make)
+        if self.dry_run:
+            return show_dry_run(self.output, self.name, list(plans.values()), errors, **self.more)
+        todo = {name: plan for name, plan in plans.items() if plan.changes}
+        if todo and not self.yes:
+            self._ask(list(plans.values()), errors)
+
+        def work(config: HostConfig) -> HostResult:
+            if config.name in errors:
+                return failed(config.name, errors[config.name])
+            plan = plans[config.name]
+            if not plan.changes:
+                return unchanged(plan)
+            seen = None if self.yes else plan.digest
+            return session.run(config, self.make, command=self.name, what=self.what, seen=seen)
+
+        self.fleet.on_interrupt = self._interrupted
+        previous = signal.signal(signal.SIGTERM, _as_interrupt)
+        try:
+            with progress.shown({name: len(plan.actions) for name, plan in todo.items()}):
+                results = self.fleet.run(self.hosts, lambda config: config.name, work)
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+        if self.record is not None:
+            self.record.write(stamp(session.ports.clock), results)
+        return show_results(self.output, self.name, results, **self.more)
+
+    def _ask(self, plans: list[Plan], errors: dict[str, SpecctlError]) -> None:
+        """Show the plan and ask; without a terminal only --yes will do."""
+        if not sys.stdin.isatty() or self.output.as_json:
+            raise UsageError(
+                f"{self.name} would change {counted(sum(p.changes for p in plans), 'host')}; "
+                "there is no terminal to ask on",
+                code="needs-yes",
+                hint=f"look first: specctl {self.name} --dry-run; then give --yes",
+            )
+        show_plans(self.output, plans)
+        for error in errors.values():
+            self.output.error(error)
+        click.confirm(
+            f"\n{self.name} {counted(sum(p.changes for p in plans), 'host')}?", abort=True, err=True
+        )
+
+    def _interrupted(self, times: int) -> None:
+        if times == 1:
+            self.output.note(
+                "interrupted: ending or undoing the steps at hand; once more leaves the hosts to undo by themselves"
+            )
+            return
+        os._exit(int(ExitCode.INTERRUPTED))
+
+    def _tell_broken_lock(self, host: str, info: LockInfo) -> None:
+        self.output.note(f"{host}: took over a dead lock: {info.describe()}")
+
+
+def gather_plans(
+    session: Session, hosts: Sequence[HostConfig], make: Make
+) -> tuple[dict[str, Plan], dict[str, SpecctlError]]:
+    """Every host's plan, or what kept it away; no host waits for another.
+
+    Raises:
+        UsageError: something that has nothing to do with a host, so that all would fail alike.
+    """
+    outcomes = each(list(hosts), lambda config: session.plan(config, make), width=64)
+    plans: dict[str, Plan] = {}
+    errors: dict[str, SpecctlError] = {}
+    for outcome in outcomes:
+        if outcome.value is not None:
+            plans[outcome.key.name] = outcome.value
+        elif outcome.error is not None:
+            errors[outcome.key.name] = outcome.error
+    usage = [e for e in errors.values() if isinstance(e, UsageError)]
+    if usage and len(errors) == len(hosts):
+        raise usage[0]
+    return plans, errors
+
+
+def show_dry_run(
+    output: Output, command: str, plans: list[Plan], errors: dict[str, SpecctlError], **more: Any
+) -> ExitCode:
+    """The plans, and 3 when one of them has changes; a host that could not be planned counts more."""
+    code = ExitCode.CHANGES if any(p.changes for p in plans) else ExitCode.OK
+    if errors:
+        code = max((failed(h, e).outcome.exit_code for h, e in errors.items()), key=_badness)
+    if output.as_json:
+        output.json(
+            {
+                "command": command,
+                **more,
+                "plans": [p.as_dict() for p in plans],
+                "errors": {host: error.as_dict() for host, error in errors.items()},
+                "exit_code": int(code),
+            }
+        )
+        return code
+    show_plans(output, plans)
+    for host, error in errors.items():
+        error.context = {"host": host, **error.context}
+        output.error(error)
+    return code
+
+
+def _badness(code: ExitCode) -> int:
+    return (ExitCode.UNREACHABLE, ExitCode.LOCKED, ExitCode.FAILED).index(code)
+
+
+def _as_interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,8 @@
+"""Small matters of English in what people read."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 host`, `3 hosts`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
