@@ -21,7 +21,7 @@ def landed_by_manifest(upstream: Upstream, version: str | None, read: Callable[[
         if all(rule.contains.encode() in (read(rule.path) or b"") for rule in rules):
             return "upstream has it: " + ", ".join(f"{r.path} contains {r.contains!r}" for r in rules)
         return ""
-    if upstream.landed_in and version and not upstream.landed:
+    if upstream.landed_in and version:
         try:
             if Version(version) >= Version(upstream.landed_in):
                 return f"the manifest says that {upstream.landed_in} and later have it"

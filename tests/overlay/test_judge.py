@@ -13,6 +13,7 @@ from overlay.builders import (
     METRICS,
     WORKER,
     Workshop,
+    contents,
     edited,
     write_release,
     write_tree,
@@ -21,6 +22,7 @@ from overlay.builders import (
 )
 from specctl.overlay import Finding, State, Tree, compose, judge, verdicts
 from specctl.overlay.apply import settle
+from specctl.overlay.pin import pin
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "overlay-judge.yaml").read_text())
 KEYS = {
@@ -141,13 +143,26 @@ def test_the_nearest_earlier_pins_judge_a_release_without_pins(tmp_path, worksho
     workshop.faults()
     later = edited(FILES, {METRICS: [(b"TOTALS = {}", b"TOTALS: dict = {}")]})
     write_release(tmp_path / "later", later, version="0.5.12")
-    from specctl.overlay.pin import pin
-
     pin(workshop.store.folder("faults"), tmp_path / "later", source="0.5.9")
     newest = edited(later, {METRICS: [(b"    lines = []\n", b"    lines = [prefix]\n")]})
     for version, base in (("0.5.11", "0.5.9"), ("0.5.13", "0.5.12"), ("0.4.0", "0.5.12")):
         tree = Tree.open(write_tree(tmp_path / version, newest | {WORKER: b"# rewritten\n"}, version=version))
         assert {f.base for f in judge(tree, [workshop.store.load("faults")])} == {base}, version
+
+
+def test_the_pins_whose_bytes_a_tree_has_judge_it_whatever_version_it_says(tmp_path, workshop):
+    workshop.faults()
+    later = edited(FILES, {METRICS: [(b"TOTALS = {}", b"TOTALS: dict = {}")]})
+    pin(
+        workshop.store.folder("faults"),
+        write_release(tmp_path / "later", later, version="0.5.12"),
+        source="0.5.9",
+    )
+    overlay = workshop.store.load("faults")
+    for version in ("0.5.10", "0.6.0.dev0", "0.4.0", None, "not a version"):
+        tree = Tree.open(write_tree(tmp_path / f"tree-{version}", later, version=version))
+        findings = judge(tree, [overlay])
+        assert {(f.base, f.state) for f in findings} == {("0.5.12", State.CLEAN)}, version
 
 
 LANDED = {"file": METRICS, "contains": "max(amount, 0)"}
@@ -167,6 +182,11 @@ LANDED = {"file": METRICS, "contains": "max(amount, 0)"}
             {"status": "merged", "landed_in": "0.5.10", "landed": [{**LANDED, "contains": "no"}]},
             "0.5.10",
             State.CONFLICT,
+        ),
+        (
+            {"status": "merged", "landed_in": "0.5.10", "landed": [{**LANDED, "base": "1.0"}]},
+            "0.5.10",
+            State.LANDED,
         ),
         ({"status": "merged", "landed": [LANDED]}, "0.5.9", State.FOREIGN),
     ],
@@ -224,8 +244,6 @@ def test_an_overlay_without_pins_is_a_finding_not_a_crash(tmp_path, workshop):
 
 
 def test_judging_writes_nothing(tmp_path, shop):
-    from overlay.builders import contents
-
     tree = write_tree(tmp_path / "tree")
     before = contents(tree)
     judge(Tree.open(tree), shop.store.load_all())

@@ -22,7 +22,7 @@ from overlay.builders import (
     write_tree,
 )
 from specctl.errors import UsageError
-from specctl.overlay import OverlayConflict, compose
+from specctl.overlay import OverlayConflict, State, Tree, compose, judge, verdicts
 from specctl.overlay.apply import apply_to_tree
 from specctl.overlay.model import sha256
 from specctl.overlay.pin import pin
@@ -164,6 +164,47 @@ def test_an_overlay_is_pinned_out_of_a_tree_that_holds_another_one_too(workshop:
     assert workshop.store.load("switch").bases == apart
 
 
+def test_lines_that_another_overlay_adds_above_do_not_shift_the_pin(workshop: Workshop, tmp_path):
+    switch = workshop.switch()
+    workshop.manifest("faults")
+    tree = write_release(
+        tmp_path / "edited", edited(edited(FILES, SWITCH_EDITS), FAULT_EDITS) | SWITCH_MODULES
+    )
+    pin(workshop.store.folder("faults"), workshop.base, tree, below=[switch])
+    both = compose([switch, workshop.store.load("faults")], "0.5.9").render(FILES.__getitem__)
+    assert both[WORKER] == edited(edited(FILES, SWITCH_EDITS), FAULT_EDITS)[WORKER]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"        return result\n\n    def flush", b"        return result\n    # above\n\n    def flush"),
+        (
+            b"            return switch.step(self, batch)\n",
+            b"            return switch.step(self, batch)\n        # right below\n",
+        ),
+        (b"        if switch.is_off(batch):\n", b"        # right above\n        if switch.is_off(batch):\n"),
+        (b"switch.is_off(batch)", b"switch.is_on(batch)"),
+    ],
+)
+def test_an_edit_next_to_another_overlays_lines_is_told_apart_or_refused(
+    workshop: Workshop, tmp_path, old, new
+):
+    """What was pinned composes to the edited file; what touches the other's lines is not pinned."""
+    switch = workshop.switch()
+    workshop.manifest("more", order=30)
+    files = edited(edited(FILES, SWITCH_EDITS), {WORKER: [(old, new)]}) | SWITCH_MODULES
+    tree = write_release(tmp_path / "edited", files)
+    if b"above\n\n" in new:
+        pin(workshop.store.folder("more"), workshop.base, tree, below=[switch])
+        both = compose([switch, workshop.store.load("more")], "0.5.9").render(FILES.__getitem__)
+        assert both[WORKER] == files[WORKER]
+    else:
+        with pytest.raises(OverlayConflict) as caught:
+            pin(workshop.store.folder("more"), workshop.base, tree, below=[switch])
+        assert caught.value.problems[0].message == "it edits lines of switch too"
+
+
 def test_an_edit_of_another_overlays_lines_is_not_pinned(workshop: Workshop, tmp_path):
     faults = workshop.faults()
     workshop.manifest("more")
@@ -216,24 +257,34 @@ def test_an_edit_is_not_moved_into_another_function(workshop: Workshop, tmp_path
     assert contents(workshop.store.root) == before
 
 
-def test_an_edit_with_two_possible_places_is_not_moved(workshop: Workshop, tmp_path):
-    body = b"    lines = []\n    for name, value in sorted(TOTALS.items()):\n"
-    workshop.overlay("twin", {METRICS: [(body, b"    lines = [prefix]\n" + body.split(b"\n", 1)[1])]})
-    block = FILES[METRICS][FILES[METRICS].index(b"def report") :]
-    twice = {**FILES, METRICS: FILES[METRICS] + b"\n\n" + block}
-    later = write_release(tmp_path / "later", twice, version="0.5.10")
-    pinned = pin(workshop.store.folder("twin"), later, source="0.5.9")
-    assert pinned.edits[METRICS].hunks[0].start < 20  # the second `report` is another function: report#2
-    inside = FILES[METRICS].replace(
-        b"def report(prefix):\n", b"def report(prefix):\n    if prefix:\n        pass\n"
-    )
-    looped = inside + block.split(b"\n", 1)[1]
+STEPS = b"    one()\n    two()\n    three()\n    hook()\n    four()\n    five()\n    six()\n"
+LOOP = "sglang/loop.py"
+
+
+@pytest.mark.parametrize(
+    ("later", "fits"),
+    [
+        (b"# moved\n\n\ndef run():\n    zero()\n" + STEPS, True),
+        (b"def run():\n    zero()\n" + STEPS + b"    more()\n" + STEPS, False),
+        (b"def run():\n    zero()\n" + STEPS + b"\n\ndef again():\n    zero()\n" + STEPS, True),
+        (b"def again():\n    zero()\n" + STEPS, False),
+        (b"def run():\n    zero()\n" + STEPS.replace(b"two", b"2"), False),
+    ],
+)
+def test_an_edit_moves_only_to_the_one_place_in_its_own_function(workshop: Workshop, tmp_path, later, fits):
+    files = {**FILES, LOOP: b"def run():\n    zero()\n" + STEPS}
+    overlay = workshop.overlay("hook", {LOOP: [(b"hook()", b"our_hook()")]}, files=files)
+    release = write_release(tmp_path / "later", {**FILES, LOOP: later}, version="0.5.10")
+    state = verdicts(judge(Tree.open(release), [overlay]))["hook"]
+    if fits:
+        assert state is State.DRIFTED
+        pin(overlay.root, release, source="0.5.9")
+        comp = compose([workshop.store.load("hook")], "0.5.10")
+        assert comp.render({LOOP: later}.__getitem__) == {LOOP: later.replace(b"hook()", b"our_hook()", 1)}
+        return
+    assert state is State.CONFLICT
     with pytest.raises(OverlayConflict) as caught:
-        pin(
-            workshop.store.folder("twin"),
-            write_release(tmp_path / "looped", {**FILES, METRICS: looped}, version="0.5.11"),
-            source="0.5.9",
-        )
+        pin(overlay.root, release, source="0.5.9")
     assert "places, not one" in caught.value.problems[0].message
 
 

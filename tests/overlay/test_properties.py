@@ -89,6 +89,20 @@ def test_taking_changes_out_again_restores_the_base(pair):
 
 
 @given(edited_texts(), st.data())
+def test_nothing_is_taken_out_when_an_added_line_is_not_there(pair, data):
+    base, new = pair
+    changes = changes_between(base, new)
+    added = [(c, sum(len(o.added) - len(o.removed) for o in changes if o.start < c.start)) for c in changes]
+    added = [(c, shift) for c, shift in added if c.added]
+    assume(added)
+    change, shift = data.draw(st.sampled_from(added))
+    lines = split_lines(new)
+    lines[change.start + shift] = b"something else\n"
+    assume(change.added[0] != b"something else\n")
+    assert unsplice(b"".join(lines), changes) is None
+
+
+@given(edited_texts(), st.data())
 def test_changes_fit_no_other_bytes(pair, data):
     """Whatever else is at the removed lines: nothing is put in with fuzz."""
     base, new = pair
