@@ -116,9 +116,7 @@ def _install(facts: HostFacts, source: Source, release: str) -> list[Action]:
     config, uv = facts.config, facts.installer.uv
     paths, layout = Layout(config.root).release(release), Layout(config.root)
     adopted = config.environment is EnvironmentKind.ADOPTED
-    wheels = (
-        () if adopted else tuple(w for w in source.wheels if facts.state.wheels.get(w.remote) != w.sha256)
-    )
+    wheels = tuple(w for w in source.wheels if facts.state.wheels.get(w.remote) != w.sha256)
     pushed = _at(source.files, paths.folder)
     _check_room(facts, sum(p.size for p in (*wheels, *pushed)))
     actions: list[Action] = [OpenRelease(release)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import uv
 
 from specctl.build.distribution import DIST_JSON, Distribution
-from specctl.config.model import EnvironmentKind, HostConfig
+from specctl.config.model import EnvironmentKind, HostConfig, Supervisor
 from specctl.errors import UsageError
 from specctl.release.actions.upload import Push
 from specctl.release.deploy_plan import Source
@@ -64,13 +64,16 @@ class SourceFolder:
             Push(str(wheel), wheel.name, self.distribution.wheel_sha256, wheel.stat().st_size),
             _push(self.folder / DIST_JSON, DIST_JSON),
         ]
+        found: tuple[Push, ...] = ()
+        house = self._wheelhouse(host.wheelhouse) if wheels and host.wheelhouse else None
+        if house and host.supervisor is Supervisor.SUPERVISOR:
+            found = house.tools("supervisor")
         if host.environment is EnvironmentKind.ADOPTED:
-            return Source(self.distribution, tuple(files), 0)
+            return Source(self.distribution, tuple(files), 0, found)
         lock = self.lock(host)
         files.append(_push(lock.path, LOCK_NAME))
-        found: tuple[Push, ...] = ()
-        if wheels and host.wheelhouse and lock.pins:
-            found = self._wheelhouse(host.wheelhouse).needed(lock, environment)
+        if house and lock.pins:
+            found += house.needed(lock, environment)
         return Source(self.distribution, tuple(files), len(lock.pins), found)
 
     def _wheelhouse(self, folder: str) -> Wheelhouse:

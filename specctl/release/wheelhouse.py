@@ -54,6 +54,10 @@ class Wheelhouse:
             )
         return tuple(found)
 
+    def tools(self, package: str) -> tuple[Push, ...]:
+        """Wheels of a package that no lock names, such as the supervisor of hosts without systemd."""
+        return tuple(self._push(name) for name in self._names if _is_of(name, package))
+
     def _hash(self, name: str) -> str:
         with self._guard:
             if name not in self._hashes:

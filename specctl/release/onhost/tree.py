@@ -215,7 +215,7 @@ def make_writable(again: Callable[..., Any], path: str, _info: object) -> None:
 
 
 def remove_wheels(root: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Drop pushed wheels that no release's lock names any more."""
+    """Drop pushed wheels that no release's lock names any more; supervisor's, which no lock names, stays."""
     releases, wheels = os.path.join(root, "releases"), os.path.join(root, "wheels")
     locks = b"".join(
         read_bytes(os.path.join(releases, name, "lock.txt")) or b""
@@ -223,7 +223,7 @@ def remove_wheels(root: str, params: dict[str, Any]) -> dict[str, Any]:
     )
     removed = []
     for name in os.listdir(wheels) if os.path.isdir(wheels) else []:
-        if not name.endswith(".sha256"):
+        if not name.endswith(".sha256") or name.startswith("supervisor-"):
             continue
         digest = read_bytes(os.path.join(wheels, name)) or b""
         if digest.strip() not in locks:
