@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specctl.config.command import server_env
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.evidence.alive import judge_alive, look_alive
 from specctl.evidence.behaviour import Run, exercise
 from specctl.evidence.behaviour_judge import judge_behaviour
+from specctl.evidence.clock import Clock
 from specctl.evidence.expectation import launch_args
 from specctl.evidence.install import judge_install, read_installed
 from specctl.evidence.marker import MARKER_TEXT, judge_marker, markers
@@ -24,15 +24,6 @@ from specctl.service.state import ServerState, read_state
 from specctl.service.unit import server_folder
 
 SAMPLE_S = 1.0  # between two looks at the process in the hold window
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Where time comes from, so that tests can hand in their own."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], float] = time.time
 
 
 def prove(
@@ -105,11 +96,15 @@ def collect(
         host=config.name,
         server=server.name,
         release=installed.release or (remembered.release if remembered else ""),
-        taken_at=datetime.datetime.fromtimestamp(clock.now(), datetime.timezone.utc).isoformat(
-            timespec="seconds"
-        ),
+        taken_at=stamp(clock),
         evidence=tuple(found),
     )
+
+
+def stamp(clock: Clock) -> str:
+    """Now, ISO 8601 in UTC, whole seconds."""
+    now = datetime.datetime.fromtimestamp(clock.now(), datetime.timezone.utc)
+    return now.isoformat(timespec="seconds")
 
 
 def watch(service: Service, hold_s: float, clock: Clock) -> list[ServiceState]:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from specctl.service.onhost import journal
 from specctl.service.protocol import LogLine, LogSlice
+
+# SGLang prints all its arguments when it starts, its keys among them
+_KEY = re.compile(
+    r"""((?:admin_)?api_key["']?\s*[=:]\s*)(?!None\b|null\b)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,)}]+)"""
+)
+
+
+def without_keys(text: str) -> str:
+    """The text with the values of API keys left out."""
+    return _KEY.sub(r"\1***", text)
 
 
 def as_log_line(raw: Any) -> LogLine:
@@ -13,7 +24,7 @@ def as_log_line(raw: Any) -> LogLine:
     raw = raw if isinstance(raw, dict) else {}
     at = raw.get("at")
     return LogLine(
-        text=str(raw.get("text", "")),
+        text=without_keys(str(raw.get("text", ""))),
         at=float(at) if isinstance(at, (int, float)) else None,
         invocation=str(raw.get("invocation", "")),
         utf8=raw.get("utf8") is not False,

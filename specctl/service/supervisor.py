@@ -158,7 +158,7 @@ class SupervisorService:
         ticks = str(raw.get("ticks") or "")
         return ServiceState(
             unit=self.name,
-            exists=bool(raw.get("known")),
+            exists=bool(raw.get("known") or raw.get("file")),
             active=_ACTIVE.get(sub, "inactive" if raw.get("daemon") is not None else "unknown"),
             sub=sub,
             main_pid=pid,

@@ -17,7 +17,8 @@ from standin.plain import PlainService
 
 from specctl.build.distribution import Distribution
 from specctl.config.model import HostConfig, SecretRef, ServerConfig, SshConfig, Supervisor, ThresholdPolicy
-from specctl.evidence.collect import Clock, collect, watch
+from specctl.evidence.clock import Clock
+from specctl.evidence.collect import collect, watch
 from specctl.evidence.expectation import expectation_for
 from specctl.evidence.model import Evidence, Kind, Report, Verdict
 from specctl.host.local import LocalHost

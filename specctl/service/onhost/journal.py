@@ -204,6 +204,8 @@ def read(params: dict[str, Any]) -> dict[str, Any]:
     base = [*params["journalctl"], "--no-pager", "-a", "-o", "json"]
     cursor = params["cursor"]
     after = ["--after-cursor", cursor] if cursor else []
+    if not cursor and not params["match"]:
+        after = ["-n", str(params["limit"])]  # every line counts: the newest are enough
     matches = unit_matches(params["unit"], bool(params["user"]), params["uid"])
     sorter = Sorter(params)
     reader = Reader([*base, *after, *matches], float(params["timeout_s"]))

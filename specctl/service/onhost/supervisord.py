@@ -79,7 +79,7 @@ def ensure(params: dict[str, Any]) -> dict[str, Any]:
 def info(params: dict[str, Any]) -> dict[str, Any]:
     """What supervisord knows of one program, and the start time of its process."""
     if not answers(params["socket"]):
-        return {"daemon": False}
+        return {"daemon": False, "file": os.path.exists(params["file"])}
     found = quiet(params["socket"], "getProcessInfo", params["name"], ok=(BAD_NAME,))
     if found is None:
         return {"daemon": True, "known": False, "file": os.path.exists(params["file"])}
@@ -109,7 +109,8 @@ def start(params: dict[str, Any]) -> dict[str, Any]:
 
 def stop(params: dict[str, Any]) -> dict[str, Any]:
     """Order a stop and return at once; also takes back a start that is being retried."""
-    quiet(params["socket"], "stopProcess", params["name"], False, ok=(NOT_RUNNING, BAD_NAME))
+    if answers(params["socket"]):
+        quiet(params["socket"], "stopProcess", params["name"], False, ok=(NOT_RUNNING, BAD_NAME))
     return {}
 
 

@@ -1,0 +1,40 @@
+"""How evidence is shown: a table for people, a document for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from specctl.cli.output import Output
+from specctl.evidence.model import Report, Verdict
+
+COLUMNS = ("", "evidence", "expected", "seen", "where")
+
+
+def show_report(report: Report, output: Output) -> None:
+    """One line per finding; what to do under each that did not pass."""
+    rows = []
+    for e in report.evidence:
+        rows.append((e.verdict.value, e.kind.value, e.expected, e.seen, e.where))
+        if e.verdict is not Verdict.PASS:
+            rows.append(("", f"[{e.code}]", f"-> {e.hint}" if e.hint else "", "", ""))
+    output.table(COLUMNS, rows, title=headline(report))
+
+
+def headline(report: Report) -> str:
+    """`h1 main, release 0.5.9+specctl.1-1a2b: proven (5 of 5)`."""
+    counts = Counter(e.verdict for e in report.evidence)
+    share = f"{counts[Verdict.PASS]} of {len(report.evidence)}"
+    release = f", release {report.release}" if report.release else ""
+    return f"{report.host} {report.server}{release}: {'proven' if report.ok else 'not proven'} ({share})"
+
+
+def report_document(report: Report) -> dict[str, object]:
+    """The JSON shape of a report."""
+    return {**asdict(report), "ok": report.ok}
+
+
+def show_reports(reports: Iterable[Report], output: Output) -> None:
+    for report in reports:
+        show_report(report, output)

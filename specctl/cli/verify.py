@@ -1,0 +1,96 @@
+"""`specctl verify`: the evidence that the switch took effect, for each server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from specctl.build.distribution import Distribution
+from specctl.cli.evidence_view import report_document, show_report
+from specctl.cli.main import json_option, output_of
+from specctl.cli.selection import Selection, selected, selection_options
+from specctl.cli.servers import Say, error_document, exit_code, on_hosts
+from specctl.config.model import HostConfig
+from specctl.evidence.model import Report
+from specctl.evidence.verify import verify_server
+from specctl.host.protocol import Host
+from specctl.service.factory import service_for
+
+
+@click.command()
+@selection_options
+@click.option(
+    "--exercise",
+    is_flag=True,
+    help="Also send a burst past the threshold (needs a server without other load).",
+)
+@click.option(
+    "--hold",
+    "hold_s",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Watch the process for so long [default: the inventory's hold_s].",
+)
+@click.option(
+    "--distribution",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Expect this distribution [default: what the host's release says it is].",
+)
+@json_option
+@click.pass_context
+def verify(
+    ctx: click.Context,
+    selection: Selection,
+    exercise: bool,
+    hold_s: float | None,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Collect evidence from servers: what was expected, what was seen, and where.
+
+    Process, install, route, marker and a real generation; with --exercise also the switch itself. Nothing is
+    changed or restarted. Exit code 0: all proven, 1: something is not, 4: a host cannot be reached.
+    """
+    output = output_of(ctx, as_json)
+    hosts = selected(selection, output).hosts
+    wanted = Distribution.load(folder) if folder else None
+
+    def one(host: Host, config: HostConfig, say: Say) -> list[Report]:
+        reports = []
+        for server in config.servers:
+            say(server.name)
+            service = service_for(host, config, server)
+            reports.append(
+                verify_server(
+                    host,
+                    config,
+                    server,
+                    service,
+                    distribution=wanted,
+                    hold_s=hold_s,
+                    with_exercise=exercise,
+                    progress=lambda step, name=server.name: say(f"{name}: {step}"),  # type: ignore[misc]
+                )
+            )
+        return reports
+
+    outcomes = on_hosts(hosts, one, output)
+    reports = [report for outcome in outcomes for report in outcome.value or ()]
+    errors = [(outcome.key, outcome.error) for outcome in outcomes if outcome.error is not None]
+    proven = all(report.ok for report in reports)
+    if as_json:
+        document = {
+            "ok": proven and not errors,
+            "reports": [report_document(report) for report in reports],
+            "errors": [error_document(config, error) for config, error in errors],
+        }
+        output.json(document)
+    else:
+        for report in reports:
+            show_report(report, output)
+        for _, error in errors:
+            output.error(error)
+    ctx.exit(int(exit_code([error for _, error in errors], ok=proven)))
