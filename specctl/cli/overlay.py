@@ -25,10 +25,24 @@ from specctl.overlay.pin import pin as pin_overlay
 from specctl.overlay.store import OverlayStore
 from specctl.overlay.tree import Tree
 
+
+def complete_name(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Overlay names for the shell; an unreadable store completes nothing."""
+    try:
+        return [name for name in store_of(ctx).names() if name.startswith(incomplete)]
+    except UsageError:
+        return []
+
+
 folder = click.Path(exists=True, file_okay=False, path_type=Path)
 anything = click.Path(exists=True, path_type=Path)
 named = click.option(
-    "--overlay", "names", multiple=True, metavar="NAME", help="Only this overlay (repeatable)."
+    "--overlay",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_name,
+    help="Only this overlay (repeatable).",
 )
 insist = click.option(
     "--in-environment", is_flag=True, help="Allow editing an installed environment in place."
@@ -64,7 +78,7 @@ def list_(ctx: click.Context, as_json: bool) -> None:
 
 
 @overlay.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_name)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
@@ -156,7 +170,7 @@ def _report(ctx: click.Context, tree: Path, done: Settled, as_json: bool) -> Non
 
 
 @overlay.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_name)
 @click.option("--base-tree", type=folder, required=True, help="Folder that holds the base's own sglang/.")
 @click.option("--edited-tree", type=folder, help="The same with the edits in it.")
 @click.option("--base", help="Version of the base (read from --base-tree when left out).")

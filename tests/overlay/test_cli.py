@@ -208,6 +208,15 @@ def test_wrong_usage_exits_2(cli, tmp_path, args, says):
     assert says in run.err
 
 
+def test_the_shell_completes_overlay_names(cli):
+    context = click.Context(overlay)
+    context.meta["specctl.overlays"] = cli.store
+    assert complete_name(context, overlay.params[0], "sw") == ["switch"]
+    assert complete_name(context, overlay.params[0], "") == ["faults", "switch"]
+    context.meta["specctl.overlays"] = cli.store / "nowhere"
+    assert complete_name(context, overlay.params[0], "") == []
+
+
 def test_list_and_show(cli):
     run = cli("list")
     assert [line.split()[0] for line in run.out.splitlines()] == ["overlay", "faults", "switch"]
