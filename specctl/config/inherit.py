@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specctl.config.problems import Problems, Where, did_you_mean, shown
-from specctl.config.ranges import MAX_NAMES, RangeError, expand
-from specctl.config.reader import DROP, INVALID, Located
+from specctl.config.groups import GroupEntry, Groups
+from specctl.config.problems import Problems, Where, shown
+from specctl.config.ranges import MAX_NAMES, expand
+from specctl.config.reader import DROP, Located
 
 MAX_HOSTS = MAX_NAMES
-_MAX_MEMBERS = 20 * MAX_HOSTS  # of all groups together
-_MAX_GROUPS = 1000
-_MAX_NESTING = 16
 _MAX_VALUES = 1_000_000  # of all hosts together, with ranges and inheritance written out
 
 
@@ -29,24 +27,6 @@ class HostEntry:
     @property
     def where(self) -> Where:
         return self.settings.where
-
-
-@dataclass(frozen=True)
-class GroupEntry:
-    """One group: hosts of its own, groups inside it, settings."""
-
-    name: str
-    settings: Located
-    hosts: tuple[str, ...]
-    groups: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """All groups in the order in which their settings apply: a group comes before the groups inside it."""
-
-    entries: tuple[GroupEntry, ...]
-    members: dict[str, frozenset[str]]  # group -> hosts, also those of the groups inside it
 
 
 def merge(base: Located | None, over: Located) -> Located:
@@ -93,89 +73,6 @@ def unique(entries: Iterable[HostEntry], problems: Problems) -> dict[str, HostEn
                 "take it out of one of the two, or make one range smaller",
             )
     return found
-
-
-def group_entries(groups: Located | None, hosts: Iterable[str], problems: Problems) -> list[GroupEntry]:
-    """The groups of one file; a member that is no host of the inventory is refused."""
-    known = frozenset(hosts)
-    total = 0
-    found: list[GroupEntry] = []
-    for name, settings in _items(groups):
-        if len(found) >= _MAX_GROUPS:
-            problems.add("too-large", settings.where, f"more than {_MAX_GROUPS:,} groups", "use fewer groups")
-            break
-        members: list[str] = []
-        for member in _texts(settings.get("hosts")):
-            try:
-                names = expand(str(member.value))
-            except RangeError as exc:  # the reader lets no such range through
-                problems.add("value", member.where, str(exc), exc.hint)
-                continue
-            total += len(names)
-            if total > _MAX_MEMBERS:
-                problems.add(
-                    "too-large", member.where, "the groups have too many members", "use groups of groups"
-                )
-                return found
-            unknown = [n for n in names if n not in known]
-            if unknown:
-                text = f"{shown(unknown[0])} is no host of this inventory"
-                is_group = groups is not None and groups.get(unknown[0]) is not None
-                hint = (
-                    "it is a group: name it under `groups:`" if is_group else did_you_mean(unknown[0], known)
-                )
-                problems.add("unknown-host", member.where, text, hint)
-            members.extend(n for n in names if n in known)
-        children = tuple(str(child.value) for child in _texts(settings.get("groups")))
-        found.append(GroupEntry(name, settings, tuple(members), children))
-    return found
-
-
-def arrange(entries: Iterable[GroupEntry], problems: Problems) -> Groups:
-    """Resolve groups of groups.
-
-    A group named twice, an unknown group and a cycle are refused; the cycle is shown.
-    """
-    by_name: dict[str, GroupEntry] = {}
-    for entry in entries:
-        first = by_name.setdefault(entry.name, entry)
-        if first is not entry:
-            where = entry.settings.where
-            text = f"group {shown(entry.name)} is defined twice: also at {first.settings.where}"
-            problems.add("duplicate-group", where, text, "define it in one place")
-    for entry in by_name.values():
-        for child in _texts(entry.settings.get("groups")):
-            if child.value not in by_name:
-                text = f"there is no group {shown(str(child.value))}"
-                problems.add("unknown-group", child.where, text, did_you_mean(str(child.value), by_name))
-    finished: list[GroupEntry] = []
-    members: dict[str, frozenset[str]] = {}
-
-    def visit(name: str, above: tuple[str, ...]) -> frozenset[str]:
-        if name in members:
-            return members[name]
-        entry = by_name[name]
-        if name in above:
-            cycle = " -> ".join((*above[above.index(name) :], name))
-            problems.add(
-                "group-cycle",
-                entry.settings.where,
-                f"groups contain each other: {cycle}",
-                "take one of them out",
-            )
-            return frozenset()
-        if len(above) >= _MAX_NESTING:
-            problems.add("too-deep", entry.settings.where, "groups are nested too deep", "use fewer levels")
-            return frozenset()
-        inside = [visit(child, (*above, name)) for child in reversed(entry.groups) if child in by_name]
-        members.setdefault(name, frozenset(entry.hosts).union(*inside))
-        finished.append(entry)
-        return members[name]
-
-    # Backwards and then reversed: containing groups come first, else the order of the file is kept.
-    for name in reversed(by_name):
-        visit(name, ())
-    return Groups(tuple(reversed(finished)), members)
 
 
 class Inheritance:
@@ -235,16 +132,3 @@ class Inheritance:
                 inner = located.value
             self._sizes[id(located)] = 1 + sum(self._size(i) if isinstance(i, Located) else 1 for i in inner)
         return self._sizes[id(located)]
-
-
-def _items(table: Located | None) -> Iterable[tuple[str, Located]]:
-    """The entries of a named map, without those that could not be read."""
-    if table is None or not isinstance(table.value, dict):
-        return ()
-    return [(key, value) for key, value in table.value.items() if value.value is not INVALID]
-
-
-def _texts(items: Located | None) -> list[Located]:
-    if items is None or not isinstance(items.value, tuple):
-        return []
-    return [item for item in items.value if isinstance(item, Located) and isinstance(item.value, str)]

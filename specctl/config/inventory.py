@@ -8,7 +8,8 @@ from pathlib import Path
 
 from specctl.config.checks import check_inventory
 from specctl.config.decode import MAX_BYTES
-from specctl.config.inherit import Inheritance, arrange, group_entries, host_entries, unique
+from specctl.config.groups import arrange, group_entries
+from specctl.config.inherit import Inheritance, host_entries, unique
 from specctl.config.model import Inventory
 from specctl.config.problems import Problem, Problems
 from specctl.config.reader import Located, read

@@ -31,8 +31,6 @@ def expand(text: str) -> tuple[str, ...]:
     Raises:
         RangeError: a bracket without its partner, an empty, reversed or mixed range, or too many names.
     """
-    if not has_range(text):
-        return (text,)
     parts: list[tuple[str, ...]] = []
     count = 1
     end = 0
