@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from overlay.builders import (
@@ -23,6 +24,7 @@ from overlay.builders import (
     write_wheel,
 )
 from specctl.cli.main import main
+from specctl.cli.overlay import complete_name, overlay
 from specctl.overlay import State
 
 
