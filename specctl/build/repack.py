@@ -52,6 +52,7 @@ class _PlainWheel(WheelFile):  # type: ignore[misc]
         entry = zinfo_or_arcname
         if isinstance(entry, str):
             entry = zipfile.ZipInfo(entry, date_time=self._timestamp)
+            entry.compress_type = self.compression
             entry.create_system = 3  # Unix, so that the mode counts wherever the wheel was written
             entry.external_attr = (stat.S_IFREG | 0o644) << 16
         super().writestr(entry, data, compress_type)
