@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -65,12 +64,8 @@ class Command:
             return session.run(config, self.make, command=self.name, what=self.what, seen=seen)
 
         self.fleet.on_interrupt = self._interrupted
-        previous = signal.signal(signal.SIGTERM, _as_interrupt)
-        try:
-            with progress.shown({name: len(plan.actions) for name, plan in todo.items()}):
-                results = self.fleet.run(self.hosts, lambda config: config.name, work)
-        finally:
-            signal.signal(signal.SIGTERM, previous)
+        with progress.shown({name: len(plan.actions) for name, plan in todo.items()}):
+            results = self.fleet.run(self.hosts, lambda config: config.name, work)
         if self.record is not None:
             self.record.write(stamp(session.ports.clock), results)
         return show_results(self.output, self.name, results, **self.more)
@@ -152,7 +147,3 @@ def show_dry_run(
 
 def _badness(code: ExitCode) -> int:
     return (ExitCode.UNREACHABLE, ExitCode.LOCKED, ExitCode.FAILED).index(code)
-
-
-def _as_interrupt(_signal: int, _frame: object) -> None:
-    raise KeyboardInterrupt

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -74,7 +76,7 @@ def parse_max_fail(text: str, count: int) -> int:
 class Fleet:
     """Runs one function on many hosts.
 
-    `stop` is set by the first Ctrl-C: work that has begun ends cleanly (the function looks at it), nothing
+    `stop` is set by Ctrl-C or SIGTERM: work that has begun ends cleanly (the function looks at it), nothing
     new begins.
     """
 
@@ -83,7 +85,7 @@ class Fleet:
     max_fail: int = 0  # hosts
     widest: int = WIDEST
     stop: threading.Event = field(default_factory=threading.Event)
-    on_interrupt: Callable[[int], None] = lambda times: None  # called in the main thread, from 1 up
+    on_interrupt: Callable[[int], None] = lambda times: None  # called in the main thread: 1, 2, ...
 
     def run(
         self, items: Sequence[T], name: Callable[[T], str], work: Callable[[T], HostResult]
@@ -96,14 +98,15 @@ class Fleet:
         results: dict[int, HostResult] = {}
         sizes = batches(len(items), self.serial, self.canary)
         start = 0
-        for number, size in enumerate(sizes):
-            indexes = range(start, start + size)
-            start += size
-            self._batch([(i, items[i]) for i in indexes], name, work, results)
-            failed = sum(r.outcome.failed for r in results.values())
-            canary_failed = number == 0 and self.canary > 0 and failed > 0
-            if self.stop.is_set() or canary_failed or failed > self.max_fail:
-                break
+        with self._signals():
+            for number, size in enumerate(sizes):
+                indexes = range(start, start + size)
+                start += size
+                self._batch([(i, items[i]) for i in indexes], name, work, results)
+                failed = sum(r.outcome.failed for r in results.values())
+                canary_failed = number == 0 and self.canary > 0 and failed > 0
+                if self.stop.is_set() or canary_failed or failed > self.max_fail:
+                    break
         reason = Outcome.INTERRUPTED if self.stop.is_set() else Outcome.SKIPPED
         return [
             results.get(i) or HostResult(name(item), reason, state="not begun; the host was not touched")
@@ -118,19 +121,35 @@ class Fleet:
         results: dict[int, HostResult],
     ) -> None:
         with ThreadPoolExecutor(max_workers=max(1, min(self.widest, len(batch)))) as pool:
-            running: dict[Future[HostResult], int] = {
-                pool.submit(self._guarded, item, name, work): i for i, item in batch
-            }
-            left = set(running)
-            interrupts = 0
-            while left:
-                try:
-                    _, left = wait(left, timeout=TICK_S, return_when=FIRST_COMPLETED)
-                except KeyboardInterrupt:
-                    interrupts += 1
-                    self.stop.set()
-                    self.on_interrupt(interrupts)
+            running = {pool.submit(self._guarded, item, name, work): i for i, item in batch}
+            left: set[Future[HostResult]] = set(running)
+            while left:  # not one long wait: signals are looked at in between
+                _, left = wait(left, timeout=TICK_S, return_when=FIRST_COMPLETED)
             results.update({index: future.result() for future, index in running.items()})
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """While hosts are worked on, Ctrl-C and SIGTERM set `stop` and interrupt nothing half way.
+
+        Only the main thread gets signals; elsewhere this does nothing.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        times = 0
+
+        def asked(_number: int, _frame: object) -> None:
+            nonlocal times
+            times += 1
+            self.stop.set()
+            self.on_interrupt(times)
+
+        before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _guarded(self, item: T, name: Callable[[T], str], work: Callable[[T], HostResult]) -> HostResult:
         if self.stop.is_set():

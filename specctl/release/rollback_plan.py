@@ -58,6 +58,10 @@ def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect) -> Plan
     switches, changes = [], []
     for server in facts.servers:
         record = facts.state.server(server.config.name)
+        if to is None and _is_back(facts.state, record, server):
+            text = server.unit_text
+            changes.append(ServerChange(record.name, (), record.current, record.current or "", text, text))
+            continue
         release, good = target_of(record, facts.state, to, facts.config)
         wanted = _as_it_was(server, release, good, expect)
         why = [f"release: {record.current or 'none'} -> {release}"]
@@ -82,6 +86,11 @@ def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect) -> Plan
         actions += settle(switches, rollback=True)
     first = switches[0].release if switches else (to or "")
     return Plan(facts.config.name, "rollback", first, tuple(actions), tuple(changes), notes_of(facts))
+
+
+def _is_back(state: HostState, record: ServerRecord, server: ServerFacts) -> bool:
+    """An unfinished run has been undone already, by the host itself: going further back is not what is meant."""
+    return state.pending is not None and record.proven and server.running
 
 
 def _as_it_was(server: ServerFacts, release: str, good: Good | None, expect: Expect) -> ServerFacts:

@@ -1,0 +1,96 @@
+"""Plans of deploys and rollbacks, from tables of hosts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from release.facts import IDS, expectation, host_facts, letters, source
+
+from specctl.errors import SpecctlError
+from specctl.release.actions.deadman import ArmDeadman
+from specctl.release.actions.prune import Prune
+from specctl.release.actions.switch import Flip
+from specctl.release.actions.upload import PushWheels
+from specctl.release.deploy_plan import make_deploy_plan
+from specctl.release.rollback_plan import make_rollback_plan
+
+CASES = Path(__file__).parents[1] / "cases" / "plan"
+
+
+def cases(name: str) -> list[Any]:
+    found = yaml.safe_load((CASES / f"{name}.yaml").read_text())
+    return [pytest.param(case, id=case["name"]) for case in found]
+
+
+@pytest.mark.parametrize("case", cases("deploy"))
+def test_a_deploy_plans(case: dict[str, Any]) -> None:
+    facts = host_facts(case)
+    if "refused" in case:
+        with pytest.raises(SpecctlError) as caught:
+            make_deploy_plan(facts, source(case), IDS["N"])
+        assert caught.value.code == case["refused"]
+        return
+    plan = make_deploy_plan(facts, source(case), IDS["N"])
+    assert [a.kind for a in plan.actions] == case["expect"]
+    assert plan.changes == bool(case["expect"])
+    if "why" in case:
+        assert [letters(w) for w in plan.servers[0].why] == case["why"]
+    if "back_to" in case:
+        armed = next(a for a in plan.actions if isinstance(a, ArmDeadman))
+        back = armed.servers[0].release
+        assert (letters(back) if back else None) == case["back_to"]
+    if "pruned" in case:
+        pruned = next(a for a in plan.actions if isinstance(a, Prune))
+        assert [letters(r) for r in pruned.releases] == case["pruned"]
+    if "pushed" in case:
+        pushed = next(a for a in plan.actions if isinstance(a, PushWheels))
+        assert [f.remote.rsplit("/", 1)[1] for f in pushed.files] == case["pushed"]
+
+
+@pytest.mark.parametrize("case", cases("rollback"))
+def test_a_rollback_leads(case: dict[str, Any]) -> None:
+    facts = host_facts(case)
+    to = IDS[case["to"]] if "to" in case else None
+
+    def roll() -> Any:
+        return make_rollback_plan(facts, to, lambda release, server: expectation(case))
+
+    if "refused" in case:
+        with pytest.raises(SpecctlError) as caught:
+            roll()
+        assert caught.value.code == case["refused"]
+        return
+    plan = roll()
+    if case.get("nothing"):
+        assert plan.actions == ()
+        return
+    if "only" in case:
+        assert [a.kind for a in plan.actions] == case["only"]
+        return
+    assert letters(plan.release) == case["target"]
+    kinds = [a.kind for a in plan.actions]
+    assert kinds[:3] == ["prepare-root", "check-install", "arm-deadman"]
+    for kind in ("stop", "start", "gate", "mark-good", "disarm-deadman"):  # restarts, gates and proves
+        assert kind in kinds
+    flips = [letters(a.release) for a in plan.actions if isinstance(a, Flip)]
+    assert flips == ([] if case["current"] == case["target"] else [case["target"]])
+
+
+@pytest.mark.parametrize("case", [c for c in cases("deploy") if "expect" in c.values[0]])
+def test_every_plan_is_json_and_says_what_each_step_does(case: dict[str, Any]) -> None:
+    plan = make_deploy_plan(host_facts(case), source(case), IDS["N"])
+    document = json.loads(json.dumps(plan.as_dict()))
+    assert [a["action"] for a in document["actions"]] == [a.kind for a in plan.actions]
+    assert all(a["does"] for a in document["actions"])
+
+
+def test_the_same_facts_give_the_same_plan_and_other_facts_another() -> None:
+    fresh: dict[str, Any] = {}
+    one = make_deploy_plan(host_facts(fresh), source(fresh), IDS["N"])
+    two = make_deploy_plan(host_facts(fresh), source(fresh), IDS["N"])
+    other = make_deploy_plan(host_facts({"push_uv": True}), source(fresh), IDS["N"])
+    assert one.digest == two.digest != other.digest
