@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from packaging.utils import parse_wheel_filename
+
 from specctl.base.cache import Cache
 from specctl.base.errors import BadWheel, FetchFailed, HashMismatch
 from specctl.base.model import Base, WheelSource
@@ -22,13 +24,25 @@ def silent(_text: str) -> None:
     """A `Say` for callers that show nothing."""
 
 
-def pip_download_argv(python: str, requirement: str, folder: Path) -> list[str]:
-    """pip, because it gives the published file itself and reads the user's own index configuration."""
-    return [
+def pip_download_argv(python: str, version: str, file: str, folder: Path) -> list[str]:
+    """pip, because it gives the published file itself and reads the user's own index configuration.
+
+    Args:
+        file: name of the wanted wheel; where it is for one CPython or platform, pip is told which.
+    """
+    argv = [
         python,
         *("-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"),
-        *("--dest", str(folder), requirement),
+        *("--dest", str(folder)),
     ]
+    tags = sorted(parse_wheel_filename(file)[3], key=str)
+    if tags[0].interpreter.startswith("cp"):
+        argv += ["--implementation", "cp", "--python-version", tags[0].interpreter.removeprefix("cp")]
+        argv += ["--abi", tags[0].abi]
+    if tags[0].platform != "any":
+        for platform in sorted({tag.platform for tag in tags}):
+            argv += ["--platform", platform]
+    return [*argv, f"sglang=={version}"]
 
 
 def pip_environment(env: Mapping[str, str]) -> dict[str, str]:
@@ -81,7 +95,7 @@ def fetch(
     say(f"fetching {base.source.file} ({base.source.size / 1e6:.1f} MB)")
     with cache.workspace() as folder:
         done = runner(
-            pip_download_argv(sys.executable, f"sglang=={base.version}", folder),
+            pip_download_argv(sys.executable, base.version, base.source.file, folder),
             env=pip_environment(os.environ),
         )
         found = sorted(folder.glob("*.whl"))

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
+from specctl.base.errors import UnknownBase
 from specctl.base.store import BaseStore
 from specctl.route.config_file import ConfigFileError, Read, expand
 from specctl.route.errors import RouteUnknown
@@ -27,7 +30,8 @@ def predict(
     """The route of one server.
 
     Args:
-        base_version: a base that specctl knows; a local part such as `+specctl.1` is ignored.
+        base_version: a base that specctl knows; a local part such as `+specctl.1` is ignored, and a
+            development version that is no base, such as 0.5.9.post0.dev12, stands for its release.
         server_args: arguments of `sglang.launch_server`, as the server gets them.
         env: the server's environment; only SGLang's own variables are looked at.
         architecture: the model's first architecture; None: from the model's config.json, if `read` finds it.
@@ -75,13 +79,28 @@ def _rules(version: str) -> RouteRules:
 
 
 def _route_of(store: BaseStore, version: str) -> RouteRules:
-    rules = store.get(version).route
+    try:
+        rules = store.get(version).route
+    except UnknownBase:
+        release = _release_of(version)
+        if release is None:
+            raise
+        rules = store.get(release).route
     if rules is None:
         raise RouteUnknown(
             f"specctl does not know how SGLang {version} chooses its worker class",
             hint="bases whose routes are known: specctl base list",
         )
     return rules
+
+
+def _release_of(version: str) -> str | None:
+    """0.5.9.post0.dev12 -> 0.5.9; None for anything but a development version."""
+    try:
+        parsed = Version(version)
+    except InvalidVersion:
+        return None
+    return parsed.base_version if parsed.is_devrelease else None
 
 
 def _architecture(config: bytes | None) -> str | None:

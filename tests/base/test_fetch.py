@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,20 @@ def test_a_fetched_wheel_is_kept_under_its_hash_and_not_asked_for_again(cache: C
 
 
 def test_pip_is_asked_for_the_published_file_alone() -> None:
-    argv = pip_download_argv("/py", "sglang==0.5.9", Path("d"))
+    argv = pip_download_argv("/py", "0.5.9", "sglang-0.5.9-py3-none-any.whl", Path("d"))
     assert argv[:4] == ["/py", "-m", "pip", "download"]
     assert {"--no-deps", "--only-binary"} <= set(argv)
     assert argv[-1] == "sglang==0.5.9"
+    assert not {"--platform", "--python-version"} & set(argv)
+
+
+def test_a_wheel_for_one_python_and_platform_is_asked_for_wherever_specctl_runs() -> None:
+    argv = pip_download_argv(
+        "/py", "0.5.11", "sglang-0.5.11-cp312-cp312-manylinux_2_34_x86_64.whl", Path("d")
+    )
+    asked = dict(pairwise(argv))
+    assert (asked["--python-version"], asked["--abi"], asked["--implementation"]) == ("312", "cp312", "cp")
+    assert asked["--platform"] == "manylinux_2_34_x86_64"
 
 
 def test_an_index_that_only_uv_is_told_of_is_used_and_pips_own_wins() -> None:

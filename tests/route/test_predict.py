@@ -11,6 +11,7 @@ from specctl.base.errors import UnknownBase
 from specctl.cli.main import cli
 from specctl.route.command import split_command
 from specctl.route.config_file import ConfigFileError, expand
+from specctl.route.errors import RouteUnknown
 from specctl.route.predict import predict
 
 V2 = {"SGLANG_ENABLE_SPEC_V2": "1"}
@@ -86,8 +87,12 @@ def test_a_model_that_turns_multi_layer_eagle_on_gets_its_class() -> None:
 
 def test_a_distribution_is_judged_by_its_base() -> None:
     assert predict("0.5.9+specctl.3", EAGLE, V2).worker == "EAGLEWorkerV2"
-    with pytest.raises(UnknownBase, match=r"0\.5\.99"):
-        predict("0.5.99", EAGLE, V2)
+    assert predict("0.5.9.post0.dev1+specctl.1", EAGLE, V2).worker == "EAGLEWorkerV2"
+    for unknown in ("0.5.99", "0.5.99.dev1", "main"):
+        with pytest.raises(UnknownBase, match=unknown):
+            predict(unknown, EAGLE, V2)
+    with pytest.raises(RouteUnknown):
+        predict("0.5.11", EAGLE, V2)
 
 
 def test_the_settings_of_a_config_file_stand_in_front_of_the_command_line() -> None:
