@@ -83,9 +83,9 @@ def _route_of(store: BaseStore, version: str) -> RouteRules:
         rules = store.get(version).route
     except UnknownBase:
         release = _release_of(version)
-        if release is None:
+        if release not in {base.name for base in store.releases()}:
             raise
-        rules = store.get(release).route
+        rules = store.get(str(release)).route
     if rules is None:
         raise RouteUnknown(
             f"specctl does not know how SGLang {version} chooses its worker class",
