@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from specctl.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -63,7 +65,10 @@ def run(
 
 
 def uv_binary() -> str:
-    """Path of the uv that came with specctl."""
+    """Path of the uv that came with specctl. Raises UsageError when it is gone."""
     from uv import find_uv_bin
 
-    return str(find_uv_bin())
+    try:
+        return str(find_uv_bin())
+    except FileNotFoundError as exc:
+        raise UsageError("there is no uv beside specctl", hint="install it: pip install uv") from exc

@@ -82,7 +82,7 @@ def read_pins(path: Path) -> dict[str, Pin]:
         raise UsageError(
             f"{path.name} is no list of revisions: {' '.join(str(exc).split())}",
             context={"file": str(path)},
-            hint="write it anew: specctl build --revision N --bump",
+            hint="mend it, or remove it and pin again: specctl build --revision N --bump",
         ) from exc
 
 
