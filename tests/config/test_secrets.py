@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.builders import make_server
+from config.cases import parse
 from specctl.config.model import SecretRef
 from specctl.config.secrets import Printed, Secret, SecretError, resolve_secret, secret_file_bytes
 from specctl.exits import ExitCode
@@ -55,6 +56,20 @@ def test_a_secret_comes_from_a_command_that_no_shell_reads() -> None:
 def test_a_command_really_runs_on_this_machine() -> None:
     ref = SecretRef("command", f"{sys.executable} -c 'print(6 * 7)'")
     assert resolve_secret(ref, environ={}).reveal() == "42"
+
+
+def test_a_command_in_the_inventory_is_one_text_or_a_list_of_words() -> None:
+    text = """
+        hosts:
+          a:
+            servers:
+              - name: s
+                model: /m
+                port: 30000
+                secrets: {T: {command: [pass, show, my key]}, U: {command: pass show 'my key'}}
+    """
+    secrets = parse(text).hosts[0].servers[0].secrets
+    assert secrets["T"] == secrets["U"] == SecretRef("command", "pass show 'my key'")
 
 
 def raises_timeout(argv: Sequence[str]) -> Printed:
@@ -124,6 +139,9 @@ def test_no_text_form_of_a_secret_shows_it() -> None:
     assert secret != VALUE
 
 
+@example("-x")
+@example('"\\: #')
+@example("no")
 @given(st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60))
 def test_the_file_of_secret_arguments_reads_back_as_the_same_text(value: str) -> None:
     server = make_server(secret_args={"--api-key": ENV}, secret_file="/f")
