@@ -1,0 +1,1 @@
+"""Runs the real SGLang, both EAGLE workers, on a machine without a GPU. See README.md in this folder."""

@@ -1,0 +1,51 @@
+"""The configurations and the load that several test files share."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import load
+from .server import Spec
+
+THRESHOLD = 5  # the load's four streams stay below, every burst goes above
+RESUME, RESUME_STEPS = 4, 4  # the overlay's defaults for it
+LOAD = load.make()
+
+WORKERS = {"v1": "EAGLEWorker", "v2": "EAGLEWorkerV2"}
+ALGORITHMS = ("EAGLE", "EAGLE3")
+
+
+def group(spec: Spec) -> pytest.MarkDecorator:
+    """Tests of one worker and algorithm run in one process, where they share what their servers gave."""
+    return pytest.mark.xdist_group(f"{spec.worker}-{spec.algorithm}")
+
+
+def params(specs: list[Spec]) -> list[object]:
+    """Specs as parameters of a test."""
+    return [pytest.param(spec, id=_id(spec), marks=group(spec)) for spec in specs]
+
+
+def _id(spec: Spec) -> str:
+    sync = [flag for flag in spec.flags if flag in ("lazy", "warm", "cold")]
+    return "-".join([spec.name, *sync])
+
+
+def never_off(spec: Spec) -> Spec:
+    """The same worker, algorithm and draft without the flag: what a loss is measured against."""
+    return Spec(worker=spec.worker, algorithm=spec.algorithm, draft=spec.draft, hooks=("probe", "draft_kv"))
+
+
+MATRIX = [
+    Spec(
+        worker=worker,
+        algorithm=algorithm,
+        draft=draft,
+        radix=radix,
+        threshold=THRESHOLD,
+        hooks=("probe", "draft_kv"),
+    )
+    for worker in WORKERS
+    for algorithm in ALGORITHMS
+    for draft in ("good", "rand")
+    for radix in (True, False)
+]

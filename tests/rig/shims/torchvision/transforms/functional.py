@@ -1,0 +1,13 @@
+from enum import Enum
+
+
+class InterpolationMode(Enum):
+    """Read at import time by image processors."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
