@@ -143,7 +143,7 @@ class HostContract:
             lines.append(line)
             return len(lines) < 3
 
-        program = f"echo $$ > {folder}/pid; i=0; while sleep 0.05; do i=$((i+1)); echo $i; done"
+        program = f"echo $$ > {folder}/pid; echo 1; echo 2; echo 3; exec sleep 60"  # says nothing more
         assert host.stream(["sh", "-c", program], three) == -1
         assert lines == [b"1", b"2", b"3"]
         gone = "for i in $(seq 50); do kill -0 $(cat pid) 2>/dev/null || exit 0; sleep 0.1; done; exit 1"
@@ -191,6 +191,19 @@ class HostContract:
         with pytest.raises(UsageError, match="not the file that was planned"):
             host.put(local / "f", f"{folder}/f", sha256=hashlib.sha256(b"planned").hexdigest())
         assert host.read(f"{folder}/f") is None
+
+    def test_a_file_that_changes_while_it_is_sent_is_refused_and_not_installed(
+        self, host: Host, folder: str, local: Path
+    ) -> None:
+        def spoil(sent: int) -> None:
+            with (local / "source").open("r+b") as source:
+                source.seek(-4, 2)
+                source.write(b"else")
+
+        with pytest.raises(FileRefused) as caught:
+            put(host, b"x" * (4 << 20), local, f"{folder}/f", progress=spoil)
+        assert "after the transfer" in caught.value.context["cause"]
+        assert host.run(["ls", "-A", folder]).stdout == b""
 
     def test_no_temporary_file_is_left(self, host: Host, folder: str, local: Path) -> None:
         put(host, b"x" * 300_000, local, f"{folder}/f")

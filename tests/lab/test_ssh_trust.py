@@ -132,6 +132,24 @@ def test_the_right_key_among_several_of_one_kind_is_found(
     assert hostname(ssh_to(in_lab, "h1", known_hosts=str(file))) == "h1"
 
 
+def test_a_host_with_keys_of_several_kinds_is_asked_for_the_one_on_record(
+    in_lab: Lab, hostname: Callable[[SshConfig], str], tmp_path: Path
+) -> None:
+    machine, key = in_lab.machine("h3"), "/etc/ssh/ssh_host_ecdsa_key"
+    machine.run("ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", key)
+    try:
+        machine.run("systemctl", "reload", "ssh")
+        machine.wait()
+        public = " ".join(machine.run("cat", f"{key}.pub").split()[:2])
+        file = known(in_lab, tmp_path / "known", h3=public)
+        assert hostname(ssh_to(in_lab, "h3", known_hosts=file)) == "h3"
+        assert hostname(ssh_to(in_lab, "h3")) == "h3"
+    finally:
+        machine.run("rm", key, f"{key}.pub")
+        machine.run("systemctl", "reload", "ssh")
+        machine.wait()
+
+
 def test_a_revoked_key_is_refused(in_lab: Lab, hostname: Callable[[SshConfig], str], tmp_path: Path) -> None:
     file = tmp_path / "known"
     key = in_lab.machine("h1").host_key
