@@ -44,8 +44,10 @@ class LoadError(Exception):
 
 
 def open_http() -> aiohttp.ClientSession:
+    """A connection for each request: the server drops kept ones after 5 s, in the middle of a new request."""
     limit = aiohttp.ClientTimeout(total=REQUEST_LIMIT_S)
-    return aiohttp.ClientSession(timeout=limit, connector=aiohttp.TCPConnector(limit=0), read_bufsize=2**20)
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    return aiohttp.ClientSession(timeout=limit, connector=connector, read_bufsize=2**20)
 
 
 def prompts(count: int, length: int, vocabulary: int, seed: int) -> list[tuple[int, ...]]:
