@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "deploy": ("specctl.cli.deploy", "deploy"),
     "verify": ("specctl.cli.verify", "verify"),
     "rollback": ("specctl.cli.rollback", "rollback"),
+    "threshold": ("specctl.cli.threshold", "threshold"),
     "status": ("specctl.cli.status", "status"),
     "history": ("specctl.cli.status", "history"),
     "logs": ("specctl.cli.logs", "logs"),

@@ -1,0 +1,103 @@
+"""`specctl threshold get|set` as an operator types it, on a stand-in server under supervisor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standin.supervised import Site, healthy, until
+
+from tune.commands import document, specctl, started
+
+pytest.importorskip("supervisor", reason="the test extra's supervisor is not installed")
+
+
+def one(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = document(specctl("threshold", "get", "main", "-i", file, "--json"))["servers"][0]
+    return found
+
+
+def test_a_change_is_live_kept_over_a_restart_noted_and_seen_to_differ_from_the_inventory(
+    site: Site, tmp_path: Path
+) -> None:
+    file = started(site, tmp_path)
+    before = specctl("threshold", "get", "-i", file)
+    assert before.returncode == 0, before.stdout + before.stderr
+    pid = site.service.state().main_pid
+    done = specctl("threshold", "set", "main", "9", "--resume", "7", "--dwell", "3", "-i", file)
+    assert done.returncode == 0, done.stderr
+    assert "threshold 9, resume 7, dwell 3, live on all ranks and for the next start" in done.stdout
+    assert "--save" in done.stderr
+    assert site.service.state().main_pid == pid, "a live change restarted the server"
+    seen = one(file)
+    want = {"threshold": 9, "resume": 7, "resume_steps": 3}
+    assert (seen["live"], seen["after_restart"]) == (want, want)
+    assert seen["inventory"]["threshold"] == 4
+    assert "threshold 4, resume 2, dwell 4 -> threshold 9, resume 7, dwell 3" in seen["changed"]
+    assert any("the next deploy" in note for note in seen["notes"])
+    assert specctl("threshold", "get", "-i", file).returncode == 3
+    records = [json.loads(x) for x in (site.root / "journal.jsonl").read_text().splitlines()]
+    assert records[-1]["event"] == "threshold"
+    assert records[-1]["by"].count("@") == 1
+    assert "threshold 9" in specctl("history", "-i", file).stdout
+    site.service.restart(10, port=site.server.port)
+    until(lambda: healthy(site.server.port))
+    assert one(file)["live"] == want
+
+
+def test_save_shows_the_difference_and_writes_the_inventory(site: Site, tmp_path: Path) -> None:
+    file = started(site, tmp_path)
+    done = specctl("threshold", "set", "main", "9", "--resume", "7", "--save", "-i", file)
+    assert done.returncode == 0, done.stderr
+    assert "+          disable: 9 # found by hand" in done.stderr
+    text = Path(file).read_text()
+    assert "disable: 9 # found by hand\n          resume: 7\n" in text
+    assert "# the only one" in text
+    assert specctl("threshold", "get", "-i", file).returncode == 0
+
+
+def test_zero_is_the_kill_switch(site: Site, tmp_path: Path) -> None:
+    file = started(site, tmp_path)
+    assert specctl("threshold", "set", "main", "0", "--resume", "0", "-i", file).returncode == 0
+    seen = one(file)
+    assert seen["live"]["threshold"] == 0
+    assert any("switched off altogether" in note for note in seen["notes"])
+
+
+def test_what_the_server_cannot_do_is_refused_with_the_reason_and_nothing_changes(
+    site: Site, tmp_path: Path
+) -> None:
+    file = started(site, tmp_path)
+    dead = specctl("threshold", "set", "main", "48", "-i", file)
+    assert dead.returncode == 2
+    assert "at most 48 requests at once" in dead.stderr
+    above = specctl("threshold", "set", "main", "4", "--resume", "5", "-i", file)
+    assert above.returncode == 2
+    # the stand-in keeps its resume of 2, which is above 1
+    refused = specctl("threshold", "set", "main", "1", "-i", file)
+    assert refused.returncode == 1
+    assert "refuses" in refused.stderr
+    assert one(file)["live"] == one(file)["after_restart"] | {"resume": 2, "resume_steps": 4}
+    assert "threshold-refused" in specctl("history", "-i", file).stdout
+
+
+def test_a_server_without_a_switch_says_so(site: Site, tmp_path: Path) -> None:
+    file = started(site, tmp_path, no_state="1")
+    done = specctl("threshold", "set", "main", "3", "-i", file)
+    assert done.returncode == 1
+    assert "has no switch" in done.stderr
+    assert specctl("threshold", "get", "-i", file).returncode == 1
+
+
+def test_a_unit_that_specctl_did_not_write_is_left_alone_and_that_is_said(site: Site, tmp_path: Path) -> None:
+    file = started(site, tmp_path)
+    launcher = site.root / "servers/main/launch.sh"
+    launcher.write_text(launcher.read_text() + "# edited by hand\n")
+    text = launcher.read_text()
+    done = specctl("threshold", "set", "main", "9", "-i", file)
+    assert done.returncode == 1
+    assert "a restart undoes it" in done.stdout
+    assert launcher.read_text() == text
+    assert one(file)["live"]["threshold"] == 9
