@@ -82,9 +82,10 @@ def cgroup_root() -> Path | None:
 
 
 @contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as handle:
+def alone(lock: str) -> Iterator[None]:
+    """Run a block in one process at a time; `lock` names what it guards."""
+    folder().mkdir(parents=True, exist_ok=True)
+    with (folder() / f"{lock}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -92,7 +93,7 @@ def _only_one(lock: Path) -> Iterator[None]:
 def prepare() -> Path:
     """Install the tools and build the image where they are missing; return the image's folder."""
     home = folder()
-    with _only_one(home / "prepare.lock"):
+    with alone("prepare"):
         missing = missing_tools()
         if missing:
             run("apt-get", "update")

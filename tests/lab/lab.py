@@ -47,11 +47,12 @@ class Lab:
         `owner` is a process id: once it is gone, any later lab may remove this one.
         """
         image.prepare()
-        sweep()
-        self.down()
-        self.folder.mkdir(parents=True)
-        if owner:
-            (self.folder / "owner").write_text(str(owner))
+        with image.alone("labs"):
+            sweep()
+            self.down()
+            self.folder.mkdir(parents=True)
+            if owner:
+                (self.folder / "owner").write_text(str(owner))
         make_key(self.key, "lab")
         network.create(self.name)
         started = [self._start(disk=disk, binds=()) for _ in range(hosts)]
@@ -112,7 +113,7 @@ class Lab:
 
 
 def sweep() -> None:
-    """Remove the labs of test processes that were killed."""
+    """Remove the labs of test processes that were killed. Call it inside `image.alone("labs")`."""
     for path in image.folder().glob("run-*/owner"):
         owner: int = int(path.read_text() or 0)
         if owner != os.getpid() and not alive(owner):

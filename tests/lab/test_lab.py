@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from . import image
-from .lab import Lab
+from .lab import Lab, sweep
 from .machine import Bind
 from .shell import run
 
@@ -105,8 +107,28 @@ def test_a_lab_whose_process_was_killed_is_swept_by_the_next(in_lab: Lab) -> Non
     )
     subprocess.run([sys.executable, "-c", program, str(Path(__file__).parents[1])], timeout=60)
     assert (image.folder() / "run-killed").exists()
-    from .lab import sweep
-
-    sweep()
+    with image.alone("labs"):
+        sweep()
     assert not (image.folder() / "run-killed").exists()
     assert "killed-" not in run("ip", "netns", "list")
+
+
+@pytest.mark.parametrize(
+    ("uid", "platform", "tools", "reason"),
+    [
+        (1000, "linux", True, "the host lab needs root"),
+        (0, "darwin", True, "the host lab needs Linux"),
+        (0, "linux", False, "there is no apt-get to install them"),
+    ],
+)
+def test_where_no_lab_can_run_one_line_says_why(
+    monkeypatch: pytest.MonkeyPatch, uid: int, platform: str, tools: bool, reason: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(sys, "platform", platform)
+    if not tools:
+        monkeypatch.setattr(shutil, "which", lambda name: None)
+    said = image.why_not()
+    assert said is not None
+    assert reason in said
+    assert "\n" not in said
