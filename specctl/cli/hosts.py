@@ -9,6 +9,7 @@ import click
 
 from specctl.cli.main import json_option, output_of
 from specctl.cli.selection import Selection, selected, selection_options
+from specctl.config.inventory import example_text
 from specctl.config.model import HostConfig, SecretRef, ServerConfig, SshConfig, ThresholdPolicy
 
 COLUMNS = ("host", "address", "groups", "server", "port", "gpus", "threshold", "supervisor")
@@ -16,10 +17,14 @@ COLUMNS = ("host", "address", "groups", "server", "port", "gpus", "threshold", "
 
 @click.command()
 @selection_options
+@click.option("--example", is_flag=True, help="Print an annotated inventory with every key, and stop.")
 @json_option
 @click.pass_context
-def hosts(ctx: click.Context, selection: Selection, as_json: bool) -> None:
+def hosts(ctx: click.Context, selection: Selection, example: bool, as_json: bool) -> None:
     """Show the hosts of the inventory; touches none of them."""
+    if example:
+        click.echo(example_text(), nl=False)
+        return
     output = output_of(ctx, as_json)
     found = selected(selection, output)
     if as_json:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from specctl.cli.output import Output
-from specctl.config.inventory import load_inventory
+from specctl.config.inventory import holds_inventory, load_inventory
 from specctl.config.model import HostConfig, Inventory
 from specctl.config.selection import select
 from specctl.errors import SpecctlError, UsageError
@@ -84,19 +84,25 @@ def selected(selection: Selection, output: Output) -> Selected:
 def default_inventory(cwd: Path, configured: str | None) -> Path:
     """$SPECCTL_INVENTORY, else ./hosts, else ./hosts.yaml.
 
+    A hosts folder with nothing but the example counts only when there is no hosts.yaml beside it.
+
     Raises:
         UsageError: none of them is there.
     """
     if configured:
         return Path(configured)
-    for candidate in (Path("hosts"), Path("hosts.yaml")):
-        if (cwd / candidate).exists():
-            return candidate
+    folder, file = Path("hosts"), Path("hosts.yaml")
+    if holds_inventory(cwd / folder):
+        return folder
+    if (cwd / file).exists():
+        return file
+    if (cwd / folder).exists():
+        return folder
     raise UsageError(
         "there is no inventory",
         code="no-inventory",
         context={"looked for": "$SPECCTL_INVENTORY, hosts/, hosts.yaml", "in": str(cwd)},
-        hint="name one with -i FILE; hosts/example.yaml of specctl shows how to write it",
+        hint="name one with -i FILE; `specctl hosts --example` shows how to write one",
     )
 
 

@@ -75,10 +75,26 @@ def parse_inventory(path: Path, files: list[InventoryFile], *, environ: Mapping[
     )
 
 
+def example_text() -> str:
+    """The annotated example, as specctl ships it."""
+    package = Path(__file__).parents[1]
+    candidates = (package.parent / "hosts" / EXAMPLE, package / "_shipped" / "hosts" / EXAMPLE)
+    return next(path for path in candidates if path.is_file()).read_text(encoding="utf-8")
+
+
+def holds_inventory(folder: Path) -> bool:
+    """Whether a folder has an inventory in it, the example aside."""
+    return folder.is_dir() and any(path.name != EXAMPLE for path in _yaml_files(folder))
+
+
+def _yaml_files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.suffix in _SUFFIXES and not p.name.startswith("."))
+
+
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(p for p in path.iterdir() if p.suffix in _SUFFIXES and not p.name.startswith("."))
+    found = _yaml_files(path)
     files = [p for p in found if p.name != EXAMPLE]
     if not files:
         example = path / EXAMPLE

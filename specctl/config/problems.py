@@ -84,7 +84,7 @@ class InventoryError(UsageError):
         super().__init__(
             f"{count} {noun} in {_few(files)}",
             context=context,
-            hint="mend the lines above; hosts/example.yaml explains every key",
+            hint="mend the lines above; `specctl hosts --example` explains every key",
         )
 
     def as_dict(self) -> dict[str, object]:

@@ -66,7 +66,9 @@ def read_source(data: bytes, file: str, problems: Problems) -> Mapping | None:
     except _RefusedError:
         return None
     if root is None or (isinstance(root, Scalar) and root.plain and root.text in ("", "~", "null")):
-        problems.add("empty", Where(file, 1, 1), "the inventory is empty", "start from hosts/example.yaml")
+        problems.add(
+            "empty", Where(file, 1, 1), "the inventory is empty", "start from `specctl hosts --example`"
+        )
         return None
     if not isinstance(root, Mapping):
         problems.add("type", root.where, "the inventory is not a map", "begin with `hosts:`")

@@ -127,8 +127,16 @@ def test_the_inventory_is_found_in_its_usual_places(folder: Path) -> None:
     (folder / "hosts").mkdir()
     (folder / "hosts" / "mine.yaml").write_text(one.replace("one", "two"), encoding="utf-8")
     assert "two" in specctl("hosts", cwd=folder).stdout
+    (folder / "hosts" / "mine.yaml").rename(folder / "hosts" / "example.yaml")
+    assert "one" in specctl("hosts", cwd=folder).stdout, "the example is nobody's inventory"
     named = specctl("hosts", cwd=folder, env={"SPECCTL_INVENTORY": "inv.yaml"})
     assert "gpu-01" in named.stdout
+
+
+def test_the_example_is_at_hand_without_the_repository(folder: Path) -> None:
+    done = specctl("hosts", "--example", cwd=folder)
+    (folder / "mine.yaml").write_text(done.stdout, encoding="utf-8")
+    assert specctl("hosts", "-i", "mine.yaml", cwd=folder, env={"HOME": "/home/op"}).returncode == 0
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -39,7 +39,7 @@ def _check_arguments(case: ServerCase) -> None:
     for index, word in enumerate(case.server.args):
         if looks_secret(word) and index not in keys:
             text = "an argument looks like a key in plain text"
-            hint = "keep it out of the file: see secrets: in hosts/example.yaml"
+            hint = "keep it out of the file: see secrets: in `specctl hosts --example`"
             case.refuse("plain-secret", case.at_argument(index), text, hint)
 
 
