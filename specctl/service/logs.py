@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from specctl.service.onhost import journal
+from specctl.service.onhost import journal_entry
 from specctl.service.protocol import LogLine, LogSlice
 
 # SGLang prints all its arguments when it starts, its keys among them
@@ -55,11 +55,13 @@ def as_log_slice(raw: Any, where: str) -> LogSlice:
     )
 
 
-def journal_line(data: bytes, unit: str, user: bool) -> LogLine | None:
-    """One line of `journalctl -o json -f`; None when it is none of the unit's own."""
-    entry = journal.parse_entry(data)
+def journal_line(data: bytes, unit: str, user: bool, *, after: str | None = None) -> LogLine | None:
+    """One line of `journalctl -o json -f`; None when it is none of the unit's own, or the entry `after`."""
+    entry = journal_entry.parse_entry(data)
     if entry is None and data.startswith(b"{"):
         return LogLine(text="(a line of more than 64 KiB was left out)", cut=True)
-    if entry is None or not journal.belongs(entry, unit, user):
+    if entry is None or not journal_entry.belongs(entry, unit, user):
         return None
-    return as_log_line(journal.as_line(entry))
+    if after and journal_entry.field(entry, "__CURSOR") == after:
+        return None
+    return as_log_line(journal_entry.as_line(entry))

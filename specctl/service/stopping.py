@@ -10,6 +10,7 @@ from specctl.service.onhost import source
 from specctl.service.protocol import StopOutcome
 
 GRACE_S = 20.0  # after SIGKILL, for the kernel and the GPU driver to give back what was held
+ORDER_S = 1.0
 MARGIN_S = 5.0  # the supervisor kills at the deadline; we do it this much later if it has not
 
 
@@ -62,5 +63,6 @@ def await_gone(
             context={"host": host.name, "unit": unit, "waited": f"{raw['seconds']:.0f} s"},
             hint="end what holds it on the host, then start the server again",
         )
-    killed = bool(raw["killed"]) or (bool(pids) and float(raw["seconds"]) >= timeout_s)
+    # the supervisor's own SIGKILL comes at timeout_s after the order, which was a moment before this wait
+    killed = bool(raw["killed"]) or (bool(pids) and float(raw["seconds"]) >= timeout_s - ORDER_S)
     return StopOutcome(was_running=bool(pids), killed=killed, seconds=float(raw["seconds"]))

@@ -12,7 +12,7 @@ from specctl.service import systemd_argv as argv
 from specctl.service.account import Account, read_account
 from specctl.service.errors import ServiceError, SupervisorMissing
 from specctl.service.logs import as_log_slice, journal_line
-from specctl.service.onhost import journal, source
+from specctl.service.onhost import journal_entry, source
 from specctl.service.protocol import Cursor, LogLine, LogSlice, ServiceState, StopOutcome, Unit, UnitFile
 from specctl.service.stopping import await_gone, list_processes
 from specctl.service.systemd_unit import render_unit
@@ -20,6 +20,7 @@ from specctl.service.unit import MARKER_VARIABLE
 
 START_S = 90.0  # for `systemctl start` of a Type=exec unit: fork and exec, not the model's loading
 READ_S = 120.0
+JOURNAL = source("journal_entry", "journal_limits", "journal")
 SETTLE_S = 15.0  # for the manager to notice that the processes are gone
 
 
@@ -144,9 +145,9 @@ class SystemdService:
     def cursor(self) -> Cursor:
         result = self.host.run(argv.last_cursor_argv(), sudo=self.sudo, check=False)
         for line in result.stdout.splitlines():
-            entry = journal.parse_entry(line)
+            entry = journal_entry.parse_entry(line)
             if entry is not None:
-                return Cursor("journal:" + journal.field(entry, "__CURSOR"))
+                return Cursor("journal:" + journal_entry.field(entry, "__CURSOR"))
         return Cursor("journal:")
 
     def lines_since(
@@ -171,7 +172,7 @@ class SystemdService:
             "full": self.sudo or self.account.uid == 0,
             "journalctl": ["journalctl"],
         }
-        raw = self.host.script(source("journal"), params, timeout_s=READ_S * 3, sudo=self.sudo)
+        raw = self.host.script(JOURNAL, params, timeout_s=READ_S * 3, sudo=self.sudo)
         return as_log_slice(raw, f"journal of {self.name} on {self.host.name}, after {cursor.value}")
 
     def follow(
@@ -182,16 +183,17 @@ class SystemdService:
         history: int = 20,
         timeout_s: float | None = None,
     ) -> None:
+        start = self._journal_cursor(cursor) if cursor else None
         command = argv.follow_argv(
             self.name,
             user=self.user,
             uid=self.account.uid,
-            cursor=self._journal_cursor(cursor) if cursor else None,
+            cursor=start,
             history=history,
         )
 
         def take(data: bytes) -> bool | None:
-            line = journal_line(data, self.name, self.user)
+            line = journal_line(data, self.name, self.user, after=start)
             return None if line is None else on_line(line)
 
         self.host.stream(command, take, timeout_s=timeout_s, sudo=self.sudo)

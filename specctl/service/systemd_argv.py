@@ -38,8 +38,11 @@ def follow_argv(
     history: int,
     journalctl: Sequence[str] = ("journalctl",),
 ) -> tuple[str, ...]:
-    """Follow one unit's own lines as JSON, after a cursor or with the last `history` lines."""
-    since = ("--after-cursor", cursor) if cursor else ("-n", str(history))
+    """Follow one unit's own lines as JSON, from a cursor on (its own entry included), or the last `history`.
+
+    Not `--after-cursor`: with matches it drops the first entry when the cursor's own one does not match.
+    """
+    since = ("--cursor", cursor) if cursor else ("-n", str(history))
     own = (f"_SYSTEMD_USER_UNIT={unit}", f"_UID={uid}") if user else (f"_SYSTEMD_UNIT={unit}",)
     return (*journalctl, "--no-pager", "-a", "-o", "json", "-f", *since, *own)
 

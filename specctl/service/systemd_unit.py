@@ -14,8 +14,9 @@ def render_unit(unit: Unit, *, user_manager: bool) -> str:
     - `Type=exec`: a start fails when the program cannot be run, instead of being reported as done.
     - `KillMode=mixed`: SIGTERM goes to the main process, which drains; at the deadline SIGKILL goes to the
       whole control group.
-    - `LogRateLimitIntervalSec=0`: journald must drop none of this unit's lines, or a missing marker means
-      nothing.
+    - `LogRateLimit...`: journald must drop none of this unit's lines, or a missing marker means nothing. A
+      limit that is never reached: an interval of 0 is not passed on to journald, which then uses its own
+      (systemd 252 was seen to drop lines so). Units of a user manager have journald's own limit anyway.
     - The start limit is in [Unit]; `Restart=on-failure` leaves a clean stop alone.
     """
     wanted_by = "default.target" if user_manager else "multi-user.target"
@@ -46,7 +47,8 @@ def render_unit(unit: Unit, *, user_manager: bool) -> str:
         "StandardOutput=journal",
         "StandardError=journal",
         f"SyslogIdentifier={specifiers(unit.name)}",
-        "LogRateLimitIntervalSec=0",
+        "LogRateLimitIntervalSec=1s",
+        "LogRateLimitBurst=1000000000",
     ]
     if not user_manager:
         lines += ["LimitNOFILE=1048576", "LimitMEMLOCK=infinity", "TasksMax=infinity"]

@@ -26,11 +26,10 @@ def main() -> None:
         except (ValueError, AttributeError):
             return ""
 
-    for option, skip in (("--after-cursor", 1), ("--cursor", 0)):
-        if option in args:
-            wanted = args[args.index(option) + 1]
-            places = [i for i, line in enumerate(lines) if cursor(line) == wanted]
-            lines = lines[places[0] + skip :] if places else lines
+    if "--cursor" in args:
+        wanted = args[args.index("--cursor") + 1]
+        places = [i for i, line in enumerate(lines) if cursor(line) == wanted]
+        lines = lines[places[0] :] if places else lines
     if "-r" in args:
         lines = lines[::-1]
     if "-n" in args:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specctl.service.logs import as_log_slice, journal_line
-from specctl.service.onhost import journal
+from specctl.service.onhost import journal, journal_entry, journal_limits
 
 UNIT = "specctl-main.service"
 NEW, OLD = "a" * 32, "b" * 32
@@ -34,7 +34,7 @@ def entry(text: Any, seq: int, *, invocation: str = NEW, unit: str = UNIT, **mor
 def suppressed(count: int, seq: int, unit: str = UNIT) -> dict[str, Any]:
     return {
         **entry(f"Suppressed {count} messages from {unit}", seq, unit="systemd-journald.service"),
-        "MESSAGE_ID": journal.DROPPED_ID,
+        "MESSAGE_ID": journal_entry.DROPPED_ID,
         "N_DROPPED": str(count),
         "OBJECT_SYSTEMD_UNIT": unit,
         "_COMM": "systemd-journal",
@@ -88,6 +88,33 @@ def test_a_gap_in_the_journals_numbers_counts_as_dropped_when_the_marker_is_miss
     assert read(tmp_path, entries, cursor=1)["dropped"] == 3
     assert read(tmp_path, [entry("x", 1), entry(MARK, 2), entry("z", 6)], cursor=1)["dropped"] == 0
     assert read(tmp_path, entries, cursor=1, full=False)["dropped"] == 0
+
+
+def test_numbers_that_two_journal_files_share_are_no_gap() -> None:
+    cursors = ["s=a;i=1;b=1", "s=b;i=2;b=1", "s=a;i=3;b=1", "s=b;i=4;b=1", "s=a;i=9;b=2"]
+    assert journal_entry.sequence_gaps(cursors) == 0
+    assert journal_entry.sequence_gaps(cursors[::2]) == 1
+
+
+def test_a_burst_in_which_journald_may_have_dropped_lines_makes_the_count_unknown(tmp_path: Path) -> None:
+    (tmp_path / "journald.conf").write_text("[Journal]\n#RateLimitBurst=1\nRateLimitBurst=20\n")
+    many = [entry("x", i) for i in range(25)]
+    found = read(tmp_path, many, etc=str(tmp_path))
+    assert found["dropped"] is None
+    assert "journald may drop" in found["reason"]
+    slow = [{**e, "__REALTIME_TIMESTAMP": str(10**15 + i * 10**7)} for i, e in enumerate(many)]
+    assert read(tmp_path, slow, etc=str(tmp_path))["dropped"] == 0
+    assert read(tmp_path, many, etc="/none")["dropped"] == 0
+
+
+def test_a_units_own_rate_limit_wins_over_journalds(tmp_path: Path) -> None:
+    (tmp_path / f"log-rate-limit-interval:{UNIT}").symlink_to("1000000")
+    (tmp_path / f"log-rate-limit-burst:{UNIT}").symlink_to("1000000000")
+    (tmp_path / "journald.conf").write_text("RateLimitIntervalSec=2min\nRateLimitBurst=0\n")
+    run = str(tmp_path)
+    assert journal_limits.rate_limit(UNIT, False, run, run) == (1.0, 10**9)
+    assert journal_limits.rate_limit(UNIT, True, run, run) == (120.0, 0)
+    assert journal_limits.rate_limit("other.service", False, run, "/none") == (30.0, 10000)
 
 
 def test_a_cursor_that_was_rotated_away_makes_the_slice_incomplete(tmp_path: Path) -> None:
@@ -154,7 +181,7 @@ def test_a_missing_journal_says_why_instead_of_no_marker(tmp_path: Path) -> None
     ],
 )
 def test_every_form_of_a_message_field_becomes_bytes(value: Any, data: bytes) -> None:
-    assert journal.message_bytes(value) == data
+    assert journal_entry.message_bytes(value) == data
 
 
 json_values = st.recursive(
@@ -168,7 +195,7 @@ NAMES = ("MESSAGE", "_SYSTEMD_UNIT", "_SYSTEMD_INVOCATION_ID", "MESSAGE_ID", "N_
 
 @given(data=st.binary(max_size=300))
 def test_any_bytes_from_journalctl_are_an_entry_or_nothing(data: bytes) -> None:
-    found = journal.parse_entry(data)
+    found = journal_entry.parse_entry(data)
     assert found is None or isinstance(found, dict)
     journal_line(data, UNIT, False)
 
@@ -178,8 +205,8 @@ def test_any_fields_of_an_entry_are_taken_without_a_crash(raw: dict[str, Any]) -
     params = {"unit": UNIT, "user": False, "match": [MARK], "invocation": NEW, "limit": 10, "tail": 3}
     sorter = journal.Sorter(params)
     sorter.take(raw)
-    json.dumps(journal.as_line(raw))
-    journal.sequence_gaps([journal.field(raw, "__CURSOR")])
+    json.dumps(journal_entry.as_line(raw))
+    journal_entry.sequence_gaps([journal_entry.field(raw, "__CURSOR")])
     assert sorter.dropped >= 0
 
 
@@ -189,7 +216,7 @@ def test_any_message_bytes_survive_journalctls_two_forms(data: bytes) -> None:
     with contextlib.suppress(UnicodeDecodeError):
         as_text = data.decode("utf-8")
     for form in [list(data)] + ([as_text] if as_text is not None else []):
-        line = journal.as_line({"MESSAGE": form})
+        line = journal_entry.as_line({"MESSAGE": form})
         assert line["text"] == data.decode("utf-8", "replace")
         assert line["utf8"] == (as_text is not None)
 

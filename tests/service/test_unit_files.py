@@ -103,7 +103,8 @@ def test_a_path_cannot_smuggle_in_a_setting(path: str) -> None:
 
 def test_the_unit_keeps_all_log_lines_and_drains_before_it_kills() -> None:
     lines = render_unit(replace(UNIT, stop_s=90.0), user_manager=False).splitlines()
-    for wanted in ("LogRateLimitIntervalSec=0", "KillMode=mixed", "TimeoutStopSec=90s", "Type=exec",
+    for wanted in ("LogRateLimitIntervalSec=1s",
+        "LogRateLimitBurst=1000000000", "KillMode=mixed", "TimeoutStopSec=90s", "Type=exec",
                    "Restart=on-failure", "StartLimitBurst=5", "StandardError=journal"):  # fmt: skip
         assert wanted in lines
 

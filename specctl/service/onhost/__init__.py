@@ -1,4 +1,4 @@
-"""Programs that run on the host, by `Host.script`: standard library only, one file each.
+"""Programs that run on the host, by `Host.script`: standard library only.
 
 They are modules too, so that their pure parts are tested here and reused (reading one journal line, for
 instance, is the same code for `verify` on the host and for `logs -f` here).
@@ -6,9 +6,32 @@ instance, is the same code for `verify` on the host and for `logs -f` here).
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
 from importlib import resources
 
 
-def source(name: str) -> str:
-    """The text of one of these programs, e.g. source("journal")."""
-    return resources.files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+def source(*names: str) -> str:
+    """The text of these programs as one, e.g. source("textlog"). The last one runs."""
+    return joined(__name__, names)
+
+
+def joined(package: str, names: Sequence[str]) -> str:
+    """Programs of a package one after the other; their imports of each other are left out, as they then
+    share one namespace."""
+    parts = [resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8") for name in names]
+    return "\n".join(["from __future__ import annotations", *map(_alone, parts), ""])
+
+
+def _alone(text: str) -> str:
+    """A program without `from __future__` and without imports from specctl."""
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
+            "__future__",
+            "specctl",
+        ):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (
+                (node.end_lineno or node.lineno) - node.lineno + 1
+            )
+    return "\n".join(lines)

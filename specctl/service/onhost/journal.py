@@ -1,8 +1,9 @@
 """Runs on the host: read one unit's lines from the journal after a cursor, in bounded memory.
 
 `journalctl` filters by plain field matches only; what belongs to the unit, to the invocation and to the
-searched texts is decided here, because its own `-u` together with a cursor has had faults. Prints one JSON
-document, see `read`.
+searched texts is decided here. Its `--after-cursor` is not used: together with matches it drops the first
+entry whenever the cursor's own entry does not match (seen with systemd 252). Prints one JSON document, see
+`read`.
 """
 
 from __future__ import annotations
@@ -14,103 +15,21 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-# journald's "Suppressed N messages from UNIT" (SD_MESSAGE_JOURNAL_DROPPED)
-DROPPED_ID = "a596d6fe7bfa4994828e72309e95d61e"
-TEXT_LIMIT = 8192  # bytes of one line's text that are kept
+from specctl.service.onhost.journal_entry import (
+    DROPPED_ID,
+    as_line,
+    belongs,
+    cursor_sequence,
+    dropped_lines,
+    field,
+    parse_entry,
+    sequence_gaps,
+)
+from specctl.service.onhost.journal_limits import Crowd, rate_limit
+
 ANSWER_LIMIT = 2 << 20  # bytes of each list of lines in the answer
 JSON_LIMIT = 8 << 20  # bytes of one journal entry that are read
 GAP_ENTRIES = 500000  # entries looked at for gaps
-
-
-def message_bytes(value: Any) -> bytes:
-    """The bytes of a MESSAGE field in any of journalctl's forms: text, byte values, a list of those, null."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")
-    if isinstance(value, list):
-        if value and all(type(v) is int and 0 <= v <= 255 for v in value):
-            return bytes(value)
-        return b"\n".join(message_bytes(v) for v in value)
-    return b""
-
-
-def parse_entry(line: bytes) -> dict[str, Any] | None:
-    """One line of `journalctl -o json`; None when it is not an entry ("-- No entries --", a cut line)."""
-    if not line.lstrip().startswith(b"{"):
-        return None
-    try:
-        entry = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
-
-
-def field(entry: dict[str, Any], name: str) -> str:
-    """A field as text; "" when it is missing or is not text. Of repeated fields, the first."""
-    value = entry.get(name)
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        value = value[0]
-    return value if isinstance(value, str) else ""
-
-
-def number(text: str, default: int = 0) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else default
-
-
-def as_line(entry: dict[str, Any]) -> dict[str, Any]:
-    """The part of an entry that a LogLine needs."""
-    data = message_bytes(entry.get("MESSAGE"))
-    try:
-        data.decode("utf-8")
-        utf8 = True
-    except UnicodeDecodeError:
-        utf8 = False
-    stamp = number(field(entry, "__REALTIME_TIMESTAMP"))
-    return {
-        "text": data[:TEXT_LIMIT].decode("utf-8", "replace"),
-        "at": stamp / 1e6 if stamp else None,
-        "invocation": field(entry, "_SYSTEMD_INVOCATION_ID"),
-        "utf8": utf8,
-        "cut": len(data) > TEXT_LIMIT,
-    }
-
-
-def belongs(entry: dict[str, Any], unit: str, user: bool) -> bool:
-    """Whether a process of the unit wrote it (and not systemd about the unit)."""
-    return field(entry, "_SYSTEMD_USER_UNIT" if user else "_SYSTEMD_UNIT") == unit
-
-
-def dropped_lines(entry: dict[str, Any], unit: str, user: bool) -> int:
-    """How many of the unit's lines journald says it threw away, in this entry."""
-    if field(entry, "MESSAGE_ID") != DROPPED_ID or field(entry, "_COMM") not in ("", "systemd-journal"):
-        return 0
-    about = field(entry, "OBJECT_SYSTEMD_USER_UNIT" if user else "OBJECT_SYSTEMD_UNIT")
-    text = message_bytes(entry.get("MESSAGE")).decode("utf-8", "replace")
-    if about != unit and unit not in text and (about or not user):
-        return 0
-    return number(field(entry, "N_DROPPED")) or 1
-
-
-def cursor_sequence(cursor: str) -> tuple[str, int] | None:
-    """(sequence id, sequence number) of a journal cursor; None when it has none."""
-    parts = dict(p.split("=", 1) for p in cursor.split(";") if "=" in p)
-    try:
-        return parts["s"], int(parts["i"], 16)
-    except (KeyError, ValueError):
-        return None
-
-
-def sequence_gaps(cursors: Iterable[str]) -> int:
-    """How many sequence numbers are missing between neighbours of the same journal."""
-    last: dict[str, int] = {}
-    missing = 0
-    for cursor in cursors:
-        found = cursor_sequence(cursor)
-        if found is None:
-            continue
-        if found[0] in last and found[1] > last[found[0]] + 1:
-            missing += found[1] - last[found[0]] - 1
-        last[found[0]] = found[1]
-    return missing
 
 
 def newest(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -129,6 +48,8 @@ class Sorter:
     """Sorts entries into lines, earlier and tail; keeps the newest `limit` of each."""
 
     def __init__(self, params: dict[str, Any]) -> None:
+        run, etc = params.get("run", "/run/systemd/units"), params.get("etc", "/etc/systemd")
+        self.crowd = Crowd(*rate_limit(params["unit"], bool(params["user"]), run, etc))
         self.unit, self.user = params["unit"], bool(params["user"])
         self.match, self.invocation = list(params["match"]), params["invocation"]
         self.lines: deque[dict[str, Any]] = deque(maxlen=int(params["limit"]))
@@ -143,6 +64,7 @@ class Sorter:
             return
         line = as_line(entry)
         self.seen += 1
+        self.crowd.take(line["at"])
         self.not_utf8 += not line["utf8"]
         self.tail.append(line)
         mine = self.invocation is None or line["invocation"] == self.invocation
@@ -203,7 +125,7 @@ def read(params: dict[str, Any]) -> dict[str, Any]:
     """
     base = [*params["journalctl"], "--no-pager", "-a", "-o", "json"]
     cursor = params["cursor"]
-    after = ["--after-cursor", cursor] if cursor else []
+    after = ["--cursor", cursor] if cursor else []
     if not cursor and not params["match"]:
         after = ["-n", str(params["limit"])]  # every line counts: the newest are enough
     matches = unit_matches(params["unit"], bool(params["user"]), params["uid"])
@@ -211,7 +133,7 @@ def read(params: dict[str, Any]) -> dict[str, Any]:
     reader = Reader([*base, *after, *matches], float(params["timeout_s"]))
     for line in reader:
         entry = parse_entry(line)
-        if entry is not None:
+        if entry is not None and field(entry, "__CURSOR") != cursor:
             sorter.take(entry)
     reasons = []
     notes = " ".join(reader.errors).strip()[:500]
@@ -230,12 +152,16 @@ def read(params: dict[str, Any]) -> dict[str, Any]:
     if sorter.match and not sorter.lines:
         before(sorter, base, params)
         if params["full"] and not sorter.dropped:
-            sorter.dropped += gaps(base, after)
+            sorter.dropped += gaps([*base, *after])
+    if sorter.crowd.seen and not sorter.dropped:
+        reasons.append(
+            f"{sorter.crowd.lines} lines within {sorter.crowd.seconds:g} s: journald may drop some"
+        )
     return {
         "lines": lines,
         "earlier": newest(sorter.earlier),
         "tail": newest(sorter.tail),
-        "dropped": sorter.dropped,
+        "dropped": None if sorter.crowd.seen and not sorter.dropped else sorter.dropped,
         "complete": not reasons,
         "reason": "; ".join(reasons),
         "not_utf8": sorter.not_utf8,
@@ -273,11 +199,11 @@ def before(sorter: Sorter, base: list[str], params: dict[str, Any]) -> None:
                 return
 
 
-def gaps(base: list[str], after: list[str]) -> int:
-    """Entries that the whole journal misses after the cursor; asked only when the whole of it can be read."""
+def gaps(command: list[str]) -> int:
+    """Entries that the whole journal misses from the cursor on; asked only when all of it can be read."""
 
     def cursors() -> Iterator[str]:
-        for count, line in enumerate(Reader([*base, "--output-fields=_PID", *after], 60.0)):
+        for count, line in enumerate(Reader([*command, "--output-fields=_PID"], 60.0)):
             entry = parse_entry(line)
             if entry is not None:
                 yield field(entry, "__CURSOR")

@@ -11,7 +11,7 @@ import subprocess
 import time
 from typing import Any
 
-Process = tuple[int, int]  # PID and start time in clock ticks since boot: a PID alone may be reused
+# a process is (PID, start time in clock ticks since boot): a PID alone may be reused
 STEP_S = 0.2
 GPU_EVERY_S = 2.0
 
@@ -31,7 +31,7 @@ def start_ticks(pid: int) -> int:
     return 0 if fields is None or fields[0] in "ZX" else int(fields[19])
 
 
-def alive(process: Process) -> bool:
+def alive(process: tuple[int, int]) -> bool:
     return process[1] != 0 and start_ticks(process[0]) == process[1]
 
 
@@ -96,7 +96,7 @@ def marked(marker: str) -> set[int]:
     return found
 
 
-def members(params: dict[str, Any]) -> set[Process]:
+def members(params: dict[str, Any]) -> set[tuple[int, int]]:
     """Every process of the service, as (PID, start). Never this program or its parents."""
     pids = in_cgroup(params.get("cgroup") or "") | marked(params.get("marker") or "")
     if params.get("pid"):
@@ -150,7 +150,7 @@ def holder(inodes: set[str]) -> str:
     return "a process of another user"
 
 
-def kill_all(processes: set[Process]) -> None:
+def kill_all(processes: set[tuple[int, int]]) -> None:
     for process in processes:
         if alive(process):
             with contextlib.suppress(OSError):
@@ -165,7 +165,7 @@ def await_gone(params: dict[str, Any]) -> dict[str, Any]:
     Returns killed, seconds, left ([pid, name]), gpu (PIDs), port (who holds it, "" when free).
     """
     begin = time.monotonic()
-    old: set[Process] = {(int(p), int(s)) for p, s in params["pids"]}
+    old: set[tuple[int, int]] = {(int(p), int(s)) for p, s in params["pids"]}
     killed, asked_gpu = False, -GPU_EVERY_S
     gpu: set[int] = set()
     while True:
