@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("specctl.cli.verify", "verify"),
     "rollback": ("specctl.cli.rollback", "rollback"),
     "threshold": ("specctl.cli.threshold", "threshold"),
+    "watch": ("specctl.cli.watch", "watch"),
     "status": ("specctl.cli.status", "status"),
     "history": ("specctl.cli.status", "history"),
     "logs": ("specctl.cli.logs", "logs"),
