@@ -21,6 +21,7 @@ from specctl.doctor.needs import Needs, needs_of
 from specctl.exits import ExitCode
 from specctl.host.connect import connect
 from specctl.host.parallel import each
+from specctl.host.protocol import Host
 
 
 @click.command()
@@ -60,12 +61,14 @@ def _examine_all(hosts: tuple[HostConfig, ...], bases: dict[str, Base], output: 
         transient=True,
         disable=not output.err.is_terminal,
     )
+    opened: list[Host] = []
     with bar:
         rows = {config.name: bar.add_task(f"{config.name}: connecting", total=1) for config in hosts}
 
         def one(config: HostConfig) -> HostReport:
             row = rows[config.name]
             host = connect(config)
+            opened.append(host)
             try:
                 return examine(
                     host,
@@ -75,10 +78,13 @@ def _examine_all(hosts: tuple[HostConfig, ...], bases: dict[str, Base], output: 
                     say=lambda step: bar.update(row, description=f"{config.name}: {step}"),
                 )
             finally:
-                host.close()
                 bar.update(row, completed=1, visible=False)
 
-        outcomes = each(hosts, one)
+        try:
+            outcomes = each(hosts, one)
+        finally:
+            for host in opened:
+                host.close()
     for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.error

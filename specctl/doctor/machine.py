@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from packaging.specifiers import SpecifierSet
 
-from specctl.config.model import EnvironmentKind, HostConfig, Supervisor, Target
+from specctl.config.model import EnvironmentKind, HostConfig, ServerConfig, Supervisor, Target
 from specctl.doctor.model import Check, fail, ok, present, size, warn
 from specctl.doctor.needs import OLDEST_OF_CUDA_12, TEMPORARY_BYTES, Needs, version
 from specctl.host.facts import Facts, FolderFact
+from specctl.service.unit import unit_for
 
 _SKEW_WARN_S = 5.0  # log times of host and operator no longer compare by eye
 _SKEW_FAIL_S = 300.0  # certificates and package indexes start to fail
@@ -214,16 +215,23 @@ def busy_gpus(facts: Facts, wanted: tuple[int, ...]) -> list[str]:
 
 
 def _build_tools(config: HostConfig, facts: Facts) -> Check | None:
-    """Kernels that are not shipped are compiled at the first start."""
-    if config.target is Target.CPU or config.environment is EnvironmentKind.LOCKED:
-        return None  # the lock brings ninja along
+    """Kernels that are not shipped are compiled at the first start, by `ninja` on the server's PATH."""
+    if config.target is Target.CPU or all(_brings_ninja(config, server) for server in config.servers):
+        return None
     if facts.tools.get("ninja"):
         return ok("ninja", str(facts.tools["ninja"]))
     return warn(
         "ninja",
         "not on the PATH; a kernel that has to be compiled then waits until the start times out",
-        "install ninja-build, or put it into the environment that is adopted",
+        "install ninja-build on the host",
     )
+
+
+def _brings_ninja(config: HostConfig, server: ServerConfig) -> bool:
+    """Whether the server finds the ninja that its own locked environment holds."""
+    path = unit_for(config, server).env.get("PATH", "")
+    locked = config.environment is EnvironmentKind.LOCKED
+    return locked and any(part.endswith("/venv/bin") for part in path.split(":"))
 
 
 # -- what earlier deploys left

@@ -35,6 +35,11 @@ class Call:
     keep: int = KEPT  # bytes
     lines: Lines | None = None  # where stdout goes instead of being kept
     repeatable: bool = False  # may open a new connection when the old one was found dead
+    title: tuple[str, ...] = ()  # what errors call it, where argv is only the machinery
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return self.title or self.argv
 
 
 class CommandHost(ABC):
@@ -118,6 +123,7 @@ class CommandHost(ABC):
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
             sudo=sudo,
             repeatable=True,
+            title=(python, "-I", "-"),
         )
         return self._answer(call)
 
@@ -178,6 +184,7 @@ class CommandHost(ABC):
             sudo=sudo,
             keep=max(KEPT, 3 * limit),
             repeatable=True,
+            title=("read", path),
         )
         answer = self._answer(call)
         if not isinstance(answer, dict) or "errno" in answer:
@@ -198,6 +205,7 @@ class CommandHost(ABC):
             timeout_s=self._timeout_s,
             stall=True,
             sudo=sudo,
+            title=("write", str(facts["path"])),
         )
         answer = self._answer(call)
         if not isinstance(answer, dict) or answer.get("state") != "written":

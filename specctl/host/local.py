@@ -53,7 +53,7 @@ class LocalHost(CommandHost):
         except OSError as exc:
             raise CommandFailed(
                 f"{words[0]} cannot be started on {self.name}",
-                context={"host": self.name, "command": command.shown(call.argv), "cause": str(exc)},
+                context={"host": self.name, "command": command.shown(call.shown), "cause": str(exc)},
             ) from exc
         feeder = _feed(call, process.stdin)
         out, err = Capture(call.keep), Capture(call.keep)
@@ -65,7 +65,7 @@ class LocalHost(CommandHost):
         if not ended:
             raise timed_out(self.name, call, out, err)
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-        return Result(call.argv, code, out.value(), err.value(), seconds, out.dropped + err.dropped)
+        return Result(call.shown, code, out.value(), err.value(), seconds, out.dropped + err.dropped)
 
     def _pump(
         self, call: Call, process: subprocess.Popen[bytes], feeder: Feeder | None, out: Capture, err: Capture
@@ -137,10 +137,10 @@ def timed_out(host: str, call: Call, out: Capture, err: Capture) -> HostTimeout:
     tail = (err.value().strip() or out.value().strip()).decode("utf-8", "replace").splitlines()[-15:]
     what = "got no further" if call.stall else "did not end"
     return HostTimeout(
-        f"{call.argv[0]} {what} within {call.timeout_s:g} s on {host}",
+        f"{call.shown[0]} {what} within {call.timeout_s:g} s on {host}",
         context={
             "host": host,
-            "command": command.shown(call.argv),
+            "command": command.shown(call.shown),
             "output so far": "\n".join(tail) or "(none)",
         },
         hint="it may still be running there; every step of specctl can be repeated",

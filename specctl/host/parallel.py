@@ -43,9 +43,15 @@ def each(
 
     if not keys:
         return []
-    with ThreadPoolExecutor(max_workers=min(width, len(keys))) as pool:
+    pool = ThreadPoolExecutor(max_workers=min(width, len(keys)))
+    try:
         futures = [pool.submit(one, key) for key in keys]
         for future in as_completed(futures):
             if on_done:
                 on_done(future.result())
-        return [future.result() for future in futures]
+    except BaseException:
+        # an interrupt: do not wait for hosts that hang; the caller closes their connections
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+    return [future.result() for future in futures]

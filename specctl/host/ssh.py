@@ -98,8 +98,8 @@ class SshHost(CommandHost):
                 self._chain = None
 
     def _lost(self, call: Call, exc: BaseException | None, *, started: bool) -> Unreachable:
-        what = f"while {call.argv[0]} ran" if started else f"before {call.argv[0]} was sent"
-        context = {"host": self.name, "connection": self.shown, "command": command.shown(call.argv)}
+        what = f"while {call.shown[0]} ran" if started else f"before {call.shown[0]} was sent"
+        context = {"host": self.name, "connection": self.shown, "command": command.shown(call.shown)}
         if exc is not None:
             context["cause"] = f"{type(exc).__name__}: {exc}".rstrip(": ")
         hint = "it may still be running there" if started else "nothing was changed by it"
@@ -130,7 +130,7 @@ class SshHost(CommandHost):
             with contextlib.suppress(Exception):  # a lost link may raise anything here
                 channel.close()
         return Result(
-            call.argv, code, out.value(), err.value(), time.monotonic() - began, out.dropped + err.dropped
+            call.shown, code, out.value(), err.value(), time.monotonic() - began, out.dropped + err.dropped
         )
 
     def _line(self, call: Call) -> str:
@@ -148,7 +148,7 @@ class SshHost(CommandHost):
         if len(line.encode()) > _LONGEST_LINE:
             raise HostError(
                 f"the command for {self.name} is too long: {len(line)} characters",
-                context={"host": self.name, "command": command.shown(call.argv)},
+                context={"host": self.name, "command": command.shown(call.shown)},
                 hint="hand the data over on stdin",
             )
         return line

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from config.builders import make_host
+from config.builders import make_host, make_server
 
 from specctl.base.lock import shipped_lock
 from specctl.base.store import BaseStore
@@ -153,12 +153,16 @@ def test_a_rehearsal_on_a_cpu_needs_no_gpu() -> None:
     assert {c.verdict for c in checks} == {Verdict.OK}
 
 
-def test_ninja_is_missed_where_no_lock_brings_it() -> None:
-    config = make_host(environment=EnvironmentKind.ADOPTED, adopt="/opt/venv")
-    assert found("ninja", make_facts(tools={"ninja": None}), config).verdict is Verdict.WARN
-    assert not [
-        c for c in check_machine(make_host(), make_facts(tools={}), make_needs()) if c.name == "ninja"
-    ]
+def test_ninja_is_missed_unless_the_servers_path_leads_to_the_locks_own() -> None:
+    without = make_facts(tools={"ninja": None})
+    assert found("ninja", without).verdict is Verdict.WARN
+    assert found("ninja", make_facts()).verdict is Verdict.OK
+    path = {"PATH": "/opt/specctl/servers/main/current/venv/bin:/usr/bin"}
+    leads = make_server(env=path)
+    names = [c.name for c in check_machine(make_host("gpu-01", leads), without, make_needs())]
+    assert "ninja" not in names
+    adopted = make_host("gpu-01", leads, environment=EnvironmentKind.ADOPTED, adopt="/opt/venv")
+    assert found("ninja", without, adopted).verdict is Verdict.WARN
 
 
 def test_releases_alone_are_no_finding() -> None:

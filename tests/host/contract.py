@@ -267,6 +267,7 @@ class HostContract:
         with pytest.raises(CommandFailed) as caught:
             host.script("raise RuntimeError('broken here')", {})
         assert "broken here" in caught.value.context["output"]
+        assert caught.value.context["command"] == "python3 -I -"
 
     def test_a_script_without_an_answer_is_an_error(self, host: Host) -> None:
         with pytest.raises(CommandFailed, match="printed no JSON document"):

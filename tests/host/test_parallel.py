@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from specctl.host.errors import Unreachable
-from specctl.host.parallel import each
+from specctl.host.parallel import Outcome, each
 
 
 def test_one_of_three_fails_and_there_are_three_outcomes() -> None:
@@ -43,6 +44,24 @@ def test_hosts_are_asked_at_the_same_time_but_not_more_than_allowed() -> None:
 
 def test_no_hosts_are_no_work() -> None:
     assert each([], str) == []
+
+
+def test_an_interrupt_does_not_wait_for_a_host_that_hangs() -> None:
+    hanging = threading.Event()
+
+    def ask(number: int) -> int:
+        if number:
+            hanging.wait(20)
+        return number
+
+    def interrupt(outcome: Outcome[int, int]) -> None:
+        raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        each([0, 1], ask, on_done=interrupt)
+    assert time.monotonic() - began < 10
+    hanging.set()
 
 
 def test_a_fault_of_ours_is_not_an_outcome() -> None:
