@@ -178,12 +178,9 @@ def _check_room(facts: HostFacts, pushed: int) -> None:
 
 
 def close_unfinished(state: HostState) -> list[Action]:
-    """An earlier run that never wrote its end is ended first, and the timer it armed is disarmed."""
-    pending, deadman = state.pending, state.deadman
-    if pending is None:
-        return []
-    armed = deadman.state if deadman is not None and deadman.run == pending.run else None
-    return [CloseRun(pending.run, pending.command, pending.release, pending.by, pending.journal, armed)]
+    """An earlier run that never wrote its end is ended first."""
+    p = state.pending
+    return [] if p is None else [CloseRun(p.run, p.command, p.release, p.by, p.journal)]
 
 
 def notes_of(facts: HostFacts) -> tuple[str, ...]:

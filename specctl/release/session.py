@@ -15,6 +15,7 @@ from specctl.evidence.model import Expectation, Report
 from specctl.host.errors import HostTimeout, Unreachable
 from specctl.host.protocol import Host
 from specctl.release.actions.base import Action
+from specctl.release.actions.deadman import settle_deadman
 from specctl.release.clock import Clock, Operator, SystemClock, new_run_id, stamp
 from specctl.release.context import Context
 from specctl.release.deploy_plan import Installer
@@ -101,7 +102,9 @@ class Session:
         try:
             if broke is not None:
                 self.on_broken_lock(config.name, broke)
-            plan = make(surveyor)  # from here on nobody else changes the host
+            # a timer that a lost run armed is ours now, or has acted: from here on nobody else changes the host
+            settle_deadman(remote, None)
+            plan = make(surveyor)
             if seen is not None and plan.digest != seen:
                 raise PlanChanged(
                     f"{config.name} has changed since its plan was shown",

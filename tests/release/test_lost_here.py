@@ -1,0 +1,219 @@
+"""Lost links, killed operators and locks, on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from release.faulty import FaultyHost
+from release.sandbox import Sandbox
+
+from specctl.config.model import HostConfig
+from specctl.host.local import LocalHost
+from specctl.host.protocol import Host
+from specctl.release.clock import Operator
+from specctl.release.layout import Layout
+from specctl.release.remote import Remote
+from specctl.release.result import Outcome
+
+
+class Killed(BaseException):
+    """What a SIGKILL is to the code: nothing runs after it, not even a way back."""
+
+
+def dead_operator() -> Operator:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    return Operator("ada", "desk", child.pid, Operator.here().boot)
+
+
+def expire(sandbox: Sandbox) -> None:
+    """As if the promised word had not come for a long time."""
+    path = sandbox.root / "lock" / "lease.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "until": 0.0}))
+
+
+def kill_at(sandbox: Sandbox, dist: Path, kind: str, event: str) -> None:
+    """A deploy whose operator dies at one step."""
+    sandbox.session.ports = sandbox.ports()
+    object.__setattr__(sandbox.session.ports, "operator", dead_operator())
+
+    def die(host: str, action: object, seen: str) -> None:
+        if (getattr(action, "kind", ""), seen) == (kind, event):
+            raise Killed
+
+    sandbox.session.on_step = die  # type: ignore[assignment]
+    # the engine gives its lock back even then; a killed process cannot
+    release = sandbox.root / "lock"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("specctl.release.lock.HostLock.release", lambda self: None)
+        with pytest.raises(Killed):
+            sandbox.deploy(dist)
+    assert release.is_dir()
+    sandbox.session.on_step = lambda *_: None  # type: ignore[assignment]
+    sandbox.session.ports = sandbox.ports()
+
+
+@pytest.mark.parametrize(
+    ("kind", "event"),
+    [
+        ("push-distribution", "ok"),
+        ("install-wheel", "start"),
+        ("mark-complete", "ok"),
+        ("stop", "ok"),
+        ("flip", "ok"),
+        ("gate", "ok"),
+        ("mark-good", "ok"),
+    ],
+)
+def test_wherever_the_operator_dies_the_next_deploy_goes_on_to_a_proven_release(
+    sandbox: Sandbox, kind: str, event: str
+) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    dist = sandbox.dist(2)
+    kill_at(sandbox, dist, kind, event)
+    expire(sandbox)
+    state = sandbox.state()
+    assert state.pending is not None
+    if event == "ok":  # told before it begins; the journal is written after that
+        assert state.pending.step == kind
+    result = sandbox.deploy(dist)
+    assert result.error is None, result.error.as_dict()
+    assert sandbox.version() == "0.5.9+specctl.2"
+    after = sandbox.state()
+    assert after.pending is None
+    assert after.lock is None
+    assert after.server("main").proven
+    assert sandbox.rollback().outcome is Outcome.DONE
+    assert sandbox.version() == "0.5.9+specctl.1"
+
+
+def test_after_a_lost_deploy_a_failing_one_still_finds_the_way_back(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    dist = sandbox.dist(2, die_at_start="1")
+    kill_at(sandbox, dist, "start", "ok")
+    expire(sandbox)
+    assert sandbox.current() == sandbox.release(2)
+    result = sandbox.deploy(dist)
+    assert result.outcome is Outcome.ROLLED_BACK
+    assert sandbox.version() == "0.5.9+specctl.1"
+
+
+def test_after_a_lost_deploy_a_rollback_goes_to_what_worked(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    kill_at(sandbox, sandbox.dist(2), "start", "ok")
+    expire(sandbox)
+    result = sandbox.rollback()
+    assert result.error is None
+    assert sandbox.version() == "0.5.9+specctl.1"
+    assert sandbox.rollback().error.code == "no-target"  # type: ignore[union-attr]
+
+
+def test_a_live_lock_is_reported_with_its_holder_and_changes_nothing(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    dist = sandbox.dist(2)
+    inside, go = threading.Event(), threading.Event()
+    first: list[Outcome] = []
+
+    def hold(host: str, action: object, event: str) -> None:
+        if getattr(action, "kind", "") == "gate" and event == "start":
+            inside.set()
+            assert go.wait(60)
+
+    sandbox.session.on_step = hold  # type: ignore[assignment]
+    thread = threading.Thread(target=lambda: first.append(sandbox.deploy(dist).outcome))
+    thread.start()
+    assert inside.wait(120)
+    try:
+        second = sandbox.deploy(sandbox.dist(3))
+    finally:
+        go.set()
+        thread.join()
+    assert second.outcome is Outcome.LOCKED
+    assert second.error is not None
+    assert "ada" in second.error.message
+    assert first == [Outcome.DONE]
+    assert sandbox.version() == "0.5.9+specctl.2"
+
+
+def faulty(sandbox: Sandbox, counter: list[int], **faults: object) -> None:
+    def connect(config: HostConfig) -> Host:
+        return FaultyHost(LocalHost(config.name), counter, **faults)  # type: ignore[arg-type,return-value]
+
+    sandbox.connect = connect
+
+
+def test_an_answer_that_is_lost_at_any_call_makes_no_step_happen_twice(sandbox: Sandbox) -> None:
+    counter = [0]
+    # each seventh answer is lost, whatever it was about
+    faulty(sandbox, counter, lose=lambda n: n > 6 and n % 7 == 0)
+    result = sandbox.deploy(sandbox.dist(1))
+    assert result.error is None, result.error.as_dict()
+    assert counter[0] > 30
+    assert sandbox.version() == "0.5.9+specctl.1"
+    sandbox.connect = lambda config: LocalHost(config.name)
+    assert sandbox.deploy(sandbox.dist(1)).outcome is Outcome.UNCHANGED
+
+
+@pytest.mark.parametrize("after", [6, 14, 22, 30])
+def test_a_host_that_is_lost_for_good_is_unreachable_and_the_next_deploy_goes_on(
+    sandbox: Sandbox, after: int
+) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    counter = [0]
+    dist = sandbox.dist(2)
+    faulty(sandbox, counter, dead=lambda n: n > after)
+    object.__setattr__(sandbox.session.ports, "operator", dead_operator())
+    result = sandbox.deploy(dist)
+    assert result.outcome is Outcome.UNREACHABLE
+    assert "the link is lost" in result.state
+    sandbox.connect = lambda config: LocalHost(config.name)
+    if (sandbox.root / "lock").exists():
+        expire(sandbox)
+    assert sandbox.deploy(dist).outcome is Outcome.DONE
+    assert sandbox.version() == "0.5.9+specctl.2"
+
+
+def test_a_reader_in_a_loop_never_misses_current_during_flips(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    sandbox.deploy(sandbox.dist(2))
+    link = sandbox.root / "servers" / "main" / "current"
+    stop = threading.Event()
+    seen: set[str] = set()
+    missing: list[str] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                seen.add(os.path.basename(os.readlink(link)))
+                (link / "COMPLETE").read_bytes()
+            except OSError as exc:
+                missing.append(str(exc))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for _ in range(3):
+            for number in (1, 2):
+                with sandbox.session.surveyor(sandbox.config) as surveyor:
+                    Remote(surveyor.host, str(sandbox.root), "r").program(
+                        "tree", op="flip", server="main", release=sandbox.release(number), need_complete=True
+                    )
+    finally:
+        stop.set()
+        reader.join()
+    assert missing == []
+    assert seen == {sandbox.release(1), sandbox.release(2)}
+
+
+def test_half_a_release_is_not_pointed_to_even_when_asked(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    (Path(Layout(str(sandbox.root)).release(sandbox.release(1)).folder) / "COMPLETE").unlink()
+    sandbox.service("main").stop(5.0)
+    result = sandbox.rollback(to=sandbox.release(1))
+    assert result.error is not None
+    assert "not complete" in result.error.context["candidates"]
