@@ -1,4 +1,4 @@
-"""Progress of deploys and rollbacks on stderr: one moving row a host on a terminal, one line a step in a pipe."""
+"""Progress on stderr: one moving row for each host on a terminal, one line for each step in a pipe."""
 
 from __future__ import annotations
 

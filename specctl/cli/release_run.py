@@ -89,7 +89,7 @@ class Command:
     def _interrupted(self, times: int) -> None:
         if times == 1:
             self.output.note(
-                "interrupted: ending or undoing the steps at hand; once more leaves the hosts to undo by themselves"
+                "interrupted: ending or undoing what is at hand; once more leaves it to the hosts themselves"
             )
             return
         os._exit(int(ExitCode.INTERRUPTED))

@@ -1,4 +1,4 @@
-"""How plans and results are shown: one table at the end, the whole story of each failure, or one JSON document."""
+"""How plans and results are shown: one table and the story of each failure, or one JSON document."""
 
 from __future__ import annotations
 

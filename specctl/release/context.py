@@ -17,6 +17,7 @@ from specctl.release.journal import Journal
 from specctl.release.layout import Layout
 from specctl.release.lock import HostLock
 from specctl.release.remote import Remote
+from specctl.release.words import silent
 from specctl.service.protocol import Service, ServiceState
 
 BEAT_S = 10.0  # how often a waiting step renews its promise
@@ -43,7 +44,7 @@ class Context:
     source: Path | None = None  # the distribution's folder; None for a rollback, which pushes nothing
     lock: HostLock | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
-    progress: Callable[[str], None] = lambda text: None  # detail of the step at hand
+    progress: Callable[[str], None] = silent  # detail of the step at hand
     reports: dict[str, Report] = field(default_factory=dict)  # server -> evidence that its gate collected
     undoing: bool = False  # an undo is not stopped by the operator's Ctrl-C
     _beat_at: float = 0.0

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from specctl.errors import SpecctlError, UsageError
 from specctl.release.result import HostResult, Outcome
+from specctl.release.words import silent
 
 T = TypeVar("T")
 WIDEST = 64  # hosts worked on at once; more threads than that only wait for each other
@@ -85,7 +86,7 @@ class Fleet:
     max_fail: int = 0  # hosts
     widest: int = WIDEST
     stop: threading.Event = field(default_factory=threading.Event)
-    on_interrupt: Callable[[int], None] = lambda times: None  # called in the main thread: 1, 2, ...
+    on_interrupt: Callable[[int], None] = silent  # called in the main thread: 1, 2, ...
 
     def run(
         self, items: Sequence[T], name: Callable[[T], str], work: Callable[[T], HostResult]

@@ -38,7 +38,7 @@ class Journal:
         self._send(record, pending=pending)
 
     def start(self, action: str, server: str | None, lease: Mapping[str, object] | None = None) -> Any:
-        """Say what happens next, before it happens; what the host answers to the lease, when one goes along."""
+        """Say what happens next, before it happens; the answer is that to the lease that went along."""
         return self._send(self._record("start", action=action, server=server), lease=lease)
 
     def end(self, action: str, server: str | None, outcome: str, detail: str = "") -> None:

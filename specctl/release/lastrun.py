@@ -23,9 +23,10 @@ class LastRun:
     @classmethod
     def of(cls, command: str, inventory: Path, environ: Mapping[str, str]) -> LastRun:
         """Below $XDG_STATE_HOME/specctl (default ~/.local/state/specctl)."""
-        base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME", "."), ".local", "state")
+        home = Path(environ.get("HOME", "."))
+        base = Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state")
         digest = hashlib.sha256(str(inventory.resolve()).encode()).hexdigest()[:12]
-        return cls(Path(base) / "specctl" / f"{command}-{digest}.json")
+        return cls(base / "specctl" / f"{command}-{digest}.json")
 
     def write(self, at: str, results: Sequence[HostResult]) -> None:
         """Remember who failed. Hosts of an earlier record that this run did not touch stay as they were."""

@@ -74,7 +74,7 @@ class HostLock:
             )
         if answer["undone"]:
             raise UndoneByHost(
-                f"{self.remote.host.name} undid the change by itself: it had not heard from here for too long",
+                f"{self.remote.host.name} undid the change itself: it had not heard from here for too long",
                 context={"host": self.remote.host.name, "step": step},
                 hint="the link to the host is slow or was lost; deploy again when it holds",
             )

@@ -53,7 +53,7 @@ def deploy_maker(ports: Ports, source: SourceFolder) -> Make:
 
 
 def _check_base(config: HostConfig, distribution: Distribution) -> None:
-    """The inventory says which base a host runs; a distribution of another one is a mistake of one of them."""
+    """The inventory says which base a host runs; another one in the distribution is somebody's mistake."""
     if distribution.base_version != config.base:
         raise PlanRefused(
             f"{config.name} wants base {config.base}, the distribution is {distribution.version}",
@@ -93,7 +93,7 @@ def rollback_maker(ports: Ports, to: str | None) -> Make:
 
 def survey_only(surveyor: Surveyor) -> HostFacts:
     """Facts for somebody who only looks: nothing is expected, and nothing would be installed."""
-    return surveyor.facts(_nothing_yet, lambda state: (Installer(uv=None), None))
+    return surveyor.facts(_nothing_yet, lambda _state: (Installer(uv=None), None))
 
 
 def _nothing_yet(server: ServerConfig) -> Expectation:

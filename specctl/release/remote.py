@@ -1,4 +1,4 @@
-"""Sends the programs of `specctl.release.onhost` to a host; the only way in which this package reads or changes one."""
+"""Sends the programs of `specctl.release.onhost` to a host, and runs commands there."""
 
 from __future__ import annotations
 

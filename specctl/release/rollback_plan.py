@@ -89,7 +89,7 @@ def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect) -> Plan
 
 
 def _is_back(state: HostState, record: ServerRecord, server: ServerFacts) -> bool:
-    """An unfinished run has been undone already, by the host itself: going further back is not what is meant."""
+    """An unfinished run has been undone already, by the host: going further back is not meant."""
     return state.pending is not None and record.proven and server.running
 
 

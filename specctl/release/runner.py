@@ -17,6 +17,7 @@ from specctl.release.errors import Interrupted, LockLost, PlanRefused, UndoneByH
 from specctl.release.journal import Journal
 from specctl.release.plan import Plan
 from specctl.release.result import HostResult, Outcome, ServerResult
+from specctl.release.words import silent
 
 # pauses in seconds before a step is tried again after a lost link: steps can be repeated
 RETRIES_S = (1.0, 3.0, 8.0)
@@ -30,7 +31,7 @@ class Runner:
 
     plan: Plan
     ctx: Context
-    on_step: OnStep = lambda action, event: None
+    on_step: OnStep = silent
     notes: list[str] = field(default_factory=list)
 
     def run(self) -> HostResult:

@@ -27,7 +27,12 @@ from specctl.release.result import HostResult, Outcome, ServerResult
 from specctl.release.runner import Runner
 from specctl.release.state import HostState, LockInfo
 from specctl.release.survey import Surveyor
+from specctl.release.words import silent
 from specctl.service.protocol import Service
+
+
+def no_owner(_config: HostConfig) -> None:
+    """Servers run as whoever writes their files."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Ports:
     prove: Callable[[Host, HostConfig, ServerConfig, Service, Expectation], Report]
     installer: Callable[[Host, HostConfig, HostState], tuple[Installer, int | None, dict[str, str]]]
     secret: Callable[[SecretRef], Secret]
-    owner: Callable[[HostConfig], str | None] = lambda config: None
+    owner: Callable[[HostConfig], str | None] = no_owner
     clock: Clock = field(default_factory=SystemClock)
     operator: Operator = field(default_factory=Operator.here)
 
@@ -56,9 +61,9 @@ class Session:
 
     ports: Ports
     cancelled: threading.Event = field(default_factory=threading.Event)
-    on_step: OnStep = lambda host, action, event: None
-    on_detail: OnDetail = lambda host, text: None
-    on_broken_lock: Callable[[str, LockInfo], None] = lambda host, info: None
+    on_step: OnStep = silent
+    on_detail: OnDetail = silent
+    on_broken_lock: Callable[[str, LockInfo], None] = silent
 
     @contextmanager
     def surveyor(self, config: HostConfig) -> Iterator[Surveyor]:
@@ -102,7 +107,7 @@ class Session:
         try:
             if broke is not None:
                 self.on_broken_lock(config.name, broke)
-            # a timer that a lost run armed is ours now, or has acted: from here on nobody else changes the host
+            # a timer that a lost run armed is ours now, or has acted: from here on nobody else changes it
             settle_deadman(remote, None)
             plan = make(surveyor)
             if seen is not None and plan.digest != seen:

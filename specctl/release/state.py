@@ -1,4 +1,4 @@
-"""What a host says about its own releases, servers, lock and unfinished run: the facts that a plan is made from."""
+"""What a host says about its releases, servers, lock and unfinished run: what plans are made from."""
 
 from __future__ import annotations
 

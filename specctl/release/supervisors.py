@@ -1,4 +1,4 @@
-"""The commands with which a host's own undo stops and starts servers, with nobody connected. Pure but for `account`."""
+"""The commands with which a host's own undo stops and starts servers, with nobody connected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def commands_for(config: HostConfig, host: Host) -> Commands:
 
 
 def as_user(account: Account, sudo: bool) -> Argv:
-    """What a command needs in front to reach the user's own manager, also from a program that runs as root."""
+    """What a command needs in front to reach the user's own manager, also when root runs it."""
     environment = ("env", f"XDG_RUNTIME_DIR=/run/user/{account.uid}")
     return ("runuser", "-u", account.name, "--", *environment) if sudo and account.uid != 0 else environment
 

@@ -1,4 +1,4 @@
-"""How servers are switched from one release to another: the same steps for a deploy and for a rollback. Pure."""
+"""How servers are switched from one release to another: alike for a deploy and a rollback. Pure."""
 
 from __future__ import annotations
 

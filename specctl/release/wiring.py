@@ -54,7 +54,7 @@ def expect_on(
 def installer_on(
     host: Host, config: HostConfig, state: HostState
 ) -> tuple[Installer, int | None, dict[str, str]]:
-    """How packages get installed there, the bytes free below the root, and what markers in a lock depend on."""
+    """How packages get installed there, the bytes free below the root, and what a lock's markers ask for."""
     facts = gather(host, config)
     root = facts.folder("root")
     return (

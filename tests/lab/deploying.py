@@ -1,4 +1,4 @@
-"""specctl as a user runs it, against hosts of the lab: an inventory file, a stand-in distribution, exit codes."""
+"""specctl as a user runs it against lab hosts: an inventory, a stand-in distribution, exit codes."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ class Sandbox:
 
     def current(self, name: str = "main") -> str | None:
         link = self.root / "servers" / name / "current"
-        return os.path.basename(os.readlink(link)) if link.is_symlink() else None
+        return link.readlink().name if link.is_symlink() else None
 
     def version(self, name: str = "main") -> str | None:
         """What serves right now, by its own word."""

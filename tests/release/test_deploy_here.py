@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
 from release.sandbox import Sandbox
-
 from specctl.config.model import SecretRef, ThresholdPolicy, Timers
 from specctl.exits import ExitCode
 from specctl.release.journal import parse
@@ -250,4 +248,4 @@ def test_a_changed_secret_restarts_the_server_and_a_failure_brings_the_old_one_b
 def test_current_is_a_relative_link_so_that_the_root_may_be_mounted_elsewhere(sandbox: Sandbox) -> None:
     sandbox.deploy(sandbox.dist(1))
     link = sandbox.root / "servers" / "main" / "current"
-    assert os.readlink(link) == f"../../releases/{sandbox.release(1)}"
+    assert str(link.readlink()) == f"../../releases/{sandbox.release(1)}"

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from release.sandbox import Sandbox
 from wheel.wheelfile import WheelFile
 
+from release.sandbox import Sandbox
 from specctl.config.model import EnvironmentKind
 from specctl.errors import SpecctlError
 from specctl.release.actions.environment import install_argv, venv_argv

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 from pathlib import Path
 
 import pytest
+
 from release.faulty import FaultyHost
 from release.sandbox import Sandbox
-
 from specctl.config.model import HostConfig
 from specctl.host.local import LocalHost
 from specctl.host.protocol import Host
@@ -189,7 +188,7 @@ def test_a_reader_in_a_loop_never_misses_current_during_flips(sandbox: Sandbox) 
     def read() -> None:
         while not stop.is_set():
             try:
-                seen.add(os.path.basename(os.readlink(link)))
+                seen.add(link.readlink().name)
                 (link / "COMPLETE").read_bytes()
             except OSError as exc:
                 missing.append(str(exc))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from release.facts import IDS, expectation, host_facts, letters, source
 
+from release.facts import IDS, expectation, host_facts, letters, source
 from specctl.errors import SpecctlError
 from specctl.release.actions.deadman import ArmDeadman
 from specctl.release.actions.prune import Prune

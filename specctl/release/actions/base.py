@@ -37,11 +37,11 @@ class Action:
     def apply(self, ctx: Context) -> None:
         raise NotImplementedError
 
-    def verify(self, ctx: Context) -> None:
+    def verify(self, ctx: Context) -> None:  # noqa: ARG002 (the port's signature)
         """Raises when the effect cannot be seen; the default has nothing to add to `apply`."""
         return
 
-    def undo(self, ctx: Context) -> None:
+    def undo(self, ctx: Context) -> None:  # noqa: ARG002 (the port's signature)
         """Leads back to what was before; the default has nothing to undo."""
         return
 

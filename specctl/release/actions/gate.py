@@ -112,5 +112,6 @@ def _same(first: ServiceState, now: ServiceState) -> bool:
 
 
 def _seen(state: ServiceState) -> str:
+    why = f", {state.result}" if state.result else ""
     restarts = "" if state.restarts is None else f", {state.restarts} restarts"
-    return f"process: {state.unit} is {state.active} ({state.sub}{', ' + state.result if state.result else ''}){restarts}"
+    return f"process: {state.unit} is {state.active} ({state.sub}{why}){restarts}"

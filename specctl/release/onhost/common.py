@@ -117,7 +117,7 @@ def processes_of_run(run: str) -> list[int]:
 
 
 def lock_holder(folder: str) -> dict[str, Any] | None:
-    """Who holds the lock, how long it is overdue, and what of its run is alive here; None when nobody does."""
+    """Who holds the lock, how long it is overdue, and what of its run is alive here; None: nobody."""
     if not os.path.isdir(folder):
         return None
     info = read_json(os.path.join(folder, "info.json"))

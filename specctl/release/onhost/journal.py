@@ -1,4 +1,4 @@
-"""Append records to a release's journal, keep the pointer to the unfinished run, and renew the lease: one trip.
+"""Append to a release's journal, keep the pointer to the unfinished run, renew the lease: one trip.
 
 params: root, and any of: journal and records [..], pending {..} (set it), finished (run whose pointer goes
 away), entry {..} (for the host's history), lease {run, seconds, step}
@@ -14,7 +14,7 @@ from specctl.release.onhost.common import read_json, remove_quietly, renew_lease
 
 
 def append(path: str, records: list[dict[str, Any]]) -> None:
-    """Add whole lines and fsync; a line that an earlier crash cut is ended first, so that ours stays readable."""
+    """Add whole lines and fsync; a line that a crash cut is ended first, so that ours stays readable."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "ab+") as handle:
         if handle.tell() > 0:

@@ -5,7 +5,8 @@ heard from next (a lease, on the host's own clock since boot). A lock is stale w
 nothing of the holder's run lives: no process on this host, and none on the operator's machine as far as the
 caller could look (`holder_gone`).
 
-params: root, op (take | release | break | look), info {..}, lease_s, step, holder_gone [runs], holder (break: whose)
+params: root, op (take | release | break | look), info {..}, lease_s, step, holder_gone [runs],
+        holder (for break: whose)
 """
 
 from __future__ import annotations

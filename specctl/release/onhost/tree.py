@@ -214,7 +214,7 @@ def make_writable(again: Callable[..., Any], path: str, _info: object) -> None:
     again(path)
 
 
-def remove_wheels(root: str, params: dict[str, Any]) -> dict[str, Any]:
+def remove_wheels(root: str, _params: dict[str, Any]) -> dict[str, Any]:
     """Drop pushed wheels that no release's lock names any more; supervisor's, which no lock names, stays."""
     releases, wheels = os.path.join(root, "releases"), os.path.join(root, "wheels")
     locks = b"".join(
