@@ -125,12 +125,15 @@ def plot(result: Mapping[str, Any], path: Path) -> None:
         mine = [
             r for r in rows if r["worker"] == worker and (r["prompt_tokens"], r["output_tokens"]) == shape
         ]
+        if not mine:
+            axis.set_visible(False)
+            continue
         mine.sort(key=lambda r: r["concurrency"])
         x = [r["concurrency"] for r in mine]
         axis.axhline(1, color="0.5", label="plain")
         for role, style in (("static", "C1o--"), ("dynamic", "C0o-")):
             axis.plot(x, [r[role] / r["plain"] for r in mine], style, label=role)
-        if mine and mine[0]["threshold"]:
+        if mine[0]["threshold"]:
             axis.axvline(
                 mine[0]["threshold"], color="C2", linestyle=":", label=f"threshold {mine[0]['threshold']}"
             )
