@@ -7,11 +7,12 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 
 from specctl.errors import UsageError
 from specctl.host import command, programs
+from specctl.host.call import Call
 from specctl.host.capture import KEPT, Lines
 from specctl.host.errors import CommandFailed, PythonMissing, SudoNeedsPassword
 from specctl.host.files import refused
@@ -19,27 +20,6 @@ from specctl.host.protocol import Result
 
 BLOCK = 256 << 10  # bytes sent at once
 PYTHONS = ("python3", "/usr/libexec/platform-python")
-
-
-@dataclass(frozen=True)
-class Call:
-    """One command as the transport has to carry it out."""
-
-    argv: tuple[str, ...]
-    stdin: Iterable[bytes] | None = None
-    timeout_s: float | None = None
-    stall: bool = False  # the deadline counts from the last byte that was sent or came back
-    sudo: bool = False
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: str | None = None
-    keep: int = KEPT  # bytes
-    lines: Lines | None = None  # where stdout goes instead of being kept
-    repeatable: bool = False  # may open a new connection when the old one was found dead
-    title: tuple[str, ...] = ()  # what errors call it, where argv is only the machinery
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        return self.title or self.argv
 
 
 class CommandHost(ABC):
@@ -232,7 +212,7 @@ class CommandHost(ABC):
 
     def _finish(self, call: Call) -> Result:
         if call.sudo and self.is_root:
-            call = _without_sudo(call)
+            call = replace(call, sudo=False)
         result = self._execute(call)
         if call.sudo and result.exit_code in (1, 127) and not self._sudo_works:
             self._check_sudo()
@@ -277,10 +257,6 @@ def _packed(source: str, params: Mapping[str, object]) -> bytes:
     """A program and its parameters as `programs.LOADER` reads them."""
     text = source.encode()
     return b"%d\n" % len(text) + text + json.dumps(params).encode() + b"\n"
-
-
-def _without_sudo(call: Call) -> Call:
-    return Call(**{**call.__dict__, "sudo": False})
 
 
 def _hash_of(path: Path) -> str:

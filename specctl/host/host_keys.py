@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import paramiko
@@ -10,6 +11,8 @@ from specctl.host import known_hosts
 from specctl.host.errors import HostKeyRefused
 from specctl.host.known_hosts import KeyState
 from specctl.host.ssh_config import Hop
+
+_RECORDING = threading.Lock()
 
 
 class KeyCheck(paramiko.MissingHostKeyPolicy):
@@ -44,9 +47,20 @@ class KeyCheck(paramiko.MissingHostKeyPolicy):
         if state is KeyState.KNOWN:
             return
         if state is KeyState.UNKNOWN and self._hop.accept_new:
-            known_hosts.record(self._hop.key_name, key, self._hop.known_hosts[0])
-            return
+            state = self._accept(key)
+            if state is KeyState.KNOWN:
+                return
         raise self._unknown(key) if state is KeyState.UNKNOWN else self._wrong(key, state)
+
+    def _accept(self, key: paramiko.PKey) -> KeyState:
+        """Record a new key, unless another thread met the same host a moment ago: then its key counts."""
+        with _RECORDING:
+            self._recorded = known_hosts.lookup(self._hop.key_name, self._hop.known_hosts)
+            state = known_hosts.judge(key, self._recorded)
+            if state is not KeyState.UNKNOWN:
+                return state
+            known_hosts.record(self._hop.key_name, key, self._hop.known_hosts[0])
+        return KeyState.KNOWN
 
     def _context(self, key: paramiko.PKey) -> dict[str, str]:
         seen = f"{key.get_name()} {key.fingerprint}"

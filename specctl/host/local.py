@@ -12,8 +12,9 @@ import time
 from typing import IO
 
 from specctl.host import command
+from specctl.host.call import Call
 from specctl.host.capture import Capture
-from specctl.host.commands import Call, CommandHost
+from specctl.host.commands import CommandHost
 from specctl.host.errors import CommandFailed, HostTimeout
 from specctl.host.feeder import Feeder
 from specctl.host.protocol import Result

@@ -11,8 +11,9 @@ import paramiko
 
 from specctl.config.model import SshConfig
 from specctl.host import command, ssh_config
+from specctl.host.call import Call
 from specctl.host.capture import Capture
-from specctl.host.commands import Call, CommandHost
+from specctl.host.commands import CommandHost
 from specctl.host.connection import Chain, open_chain
 from specctl.host.errors import HostError, Unreachable
 from specctl.host.feeder import Feeder

@@ -59,6 +59,7 @@ def doctor(in_lab: Lab, tmp_path: Path) -> Doctor:
         words = [sys.executable, "-m", "specctl", "doctor", "-i", str(path), "--json"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=120)
         assert done.stdout, done.stderr
+        assert done.stderr == ""  # no library's traceback, no warning
         return done.returncode, json.loads(done.stdout)
 
     return run

@@ -14,6 +14,7 @@ import pytest
 
 from specctl.config.model import HostKeys, SshConfig
 from specctl.host.errors import AuthRefused, HostKeyRefused, Unreachable
+from specctl.host.parallel import each
 from specctl.host.ssh import SshHost
 
 from .hosts import ssh_to
@@ -122,6 +123,24 @@ def test_accept_new_records_an_unknown_key_and_holds_the_host_to_it(
     ]
     assert hostname(replace(ssh, host_keys=HostKeys.STRICT)) == "h2"
     assert len(file.read_text().splitlines()) == 2
+
+
+def test_hosts_behind_one_new_jump_host_record_its_key_once(
+    in_lab: Lab, hostname: Callable[[SshConfig], str], tmp_path: Path
+) -> None:
+    file = str(tmp_path / "known")
+    jump = ssh_to(in_lab, "h1", known_hosts=file, host_keys=HostKeys.ACCEPT_NEW)
+    targets = [ssh_to(in_lab, name, jumps=(jump,)) for name in ("h2", "h3", "h2", "h3")]
+    assert [outcome.value for outcome in each(targets, hostname)] == ["h2", "h3", "h2", "h3"]
+    assert Path(file).read_text().count(H1) == 1
+
+
+def test_fabrics_own_configuration_files_change_nothing(
+    in_lab: Lab, hostname: Callable[[SshConfig], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".fabric.yaml").write_text("user: nobody\nport: 1\ngateway: none.invalid\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert hostname(ssh_to(in_lab, "h1")) == "h1"
 
 
 def test_the_right_key_among_several_of_one_kind_is_found(
