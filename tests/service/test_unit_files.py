@@ -54,7 +54,12 @@ NASTY = [
     "@x",
     "\x01\x7f",
 ]
-WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)
+# mostly signs that a shell or systemd gives a meaning to
+WORDS = st.text(
+    st.sampled_from("aA1 \t\n\r$`\"'\\%{}()#;=~!*")
+    | st.characters(exclude_characters="\0", exclude_categories=("Cs",)),
+    max_size=20,
+)
 
 
 @pytest.mark.parametrize(

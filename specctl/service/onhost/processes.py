@@ -172,9 +172,9 @@ def await_gone(params: dict[str, Any]) -> dict[str, Any]:
         age = time.monotonic() - begin
         left = {p for p in old | members({**params, "pid": None}) if alive(p)}
         old |= left
-        if left and not killed and age >= params["deadline_s"]:
+        killed = killed or bool(left and age >= params["deadline_s"])
+        if killed:
             kill_all(left)
-            killed = True
         if not left and age - asked_gpu >= GPU_EVERY_S:
             gpu, asked_gpu = gpu_pids() & {p for p, _ in old}, age
         busy = listeners(int(params["port"])) if not left and not gpu and params.get("port") else set()
@@ -187,8 +187,6 @@ def await_gone(params: dict[str, Any]) -> dict[str, Any]:
                 "gpu": sorted(gpu),
                 "port": holder(busy) if busy else "",
             }
-        if killed and left:
-            kill_all(left)
         time.sleep(STEP_S)
 
 
