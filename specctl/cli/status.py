@@ -49,7 +49,7 @@ def status(ctx: click.Context, selection: Selection, dist: Path | None, as_json:
 
     def look(config: HostConfig) -> HostStatus:
         with session.surveyor(config) as surveyor:
-            return status_of(survey_only(surveyor), release_of)
+            return status_of(survey_only(surveyor), release_of, session.ports.operator)
 
     outcomes = each(hosts, look)
     found = [o.value for o in outcomes if o.value is not None]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from specctl.config.model import HostConfig
+from specctl.release.clock import Operator
 from specctl.release.deploy_plan import HostFacts, change_of
 from specctl.release.state import HostState
 
@@ -41,7 +42,9 @@ class HostStatus:
         return {**asdict(self), "drift": self.drifts}
 
 
-def status_of(facts: HostFacts, release_of: Callable[[HostConfig], str] | None) -> HostStatus:
+def status_of(
+    facts: HostFacts, release_of: Callable[[HostConfig], str] | None, operator: Operator
+) -> HostStatus:
     """Judge one host. `release_of`: the release that should serve there; None: whatever serves is right."""
     state = facts.state
     servers = []
@@ -66,7 +69,7 @@ def status_of(facts: HostFacts, release_of: Callable[[HostConfig], str] | None) 
             )
         )
     lock = state.lock.describe() if state.lock else None
-    return HostStatus(facts.config.name, tuple(servers), lock, unfinished(state))
+    return HostStatus(facts.config.name, tuple(servers), lock, unfinished(state, operator))
 
 
 def _with_process(why: tuple[str, ...]) -> tuple[str, ...]:
@@ -74,12 +77,13 @@ def _with_process(why: tuple[str, ...]) -> tuple[str, ...]:
     return why if text in why else (*why, text)
 
 
-def unfinished(state: HostState) -> str | None:
+def unfinished(state: HostState, operator: Operator) -> str | None:
     """What a run without an end left behind, in words; None when there is none, or its holder is at work."""
-    pending = state.pending
+    pending, lock = state.pending, state.lock
     if pending is None:
         return None
-    if state.lock is not None and state.lock.run == pending.run and state.lock.overdue_s <= 0:
+    in_time = lock is not None and lock.run == pending.run and lock.overdue_s <= 0
+    if lock is not None and in_time and operator.gone(lock.pid, lock.boot) is not True:
         return None
     step = f"{pending.step} {pending.server or ''}".strip() or "its start"
     text = (

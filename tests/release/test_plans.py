@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ from specctl.release.actions.deadman import ArmDeadman
 from specctl.release.actions.prune import Prune
 from specctl.release.actions.switch import Flip
 from specctl.release.actions.upload import PushWheels
+from specctl.release.clock import Operator
 from specctl.release.deploy_plan import make_deploy_plan
 from specctl.release.rollback_plan import make_rollback_plan
+from specctl.release.state import LockInfo
+from specctl.release.status import HostStatus, status_of
 
 CASES = Path(__file__).parents[1] / "cases" / "plan"
 
@@ -94,3 +99,68 @@ def test_the_same_facts_give_the_same_plan_and_other_facts_another() -> None:
     two = make_deploy_plan(host_facts(fresh), source(fresh), IDS["N"])
     other = make_deploy_plan(host_facts({"push_uv": True}), source(fresh), IDS["N"])
     assert one.digest == two.digest != other.digest
+
+
+def status(case: dict[str, Any], **lock: Any) -> HostStatus:
+    facts = host_facts(case)
+    if lock:
+        raw = {"run": "r0", "who": "a", "where": "b", "what": "c", "since": "", "pid": 0, "boot": ""}
+        facts = replace(facts, state=replace(facts.state, lock=LockInfo(**{**raw, **lock})))
+    return status_of(facts, None, Operator.here())
+
+
+LOST = {
+    "releases": {"A": "complete", "N": "complete"},
+    "current": "N",
+    "goods": ["A"],
+    "pending": {"release": "N", "step": "gate", "deadman": "armed"},
+}
+
+
+def test_status_tells_what_a_lost_run_left_and_what_to_do() -> None:
+    found = status(LOST)
+    assert found.drifts
+    assert found.unfinished is not None
+    assert "its last step was gate" in found.unfinished
+    assert "go back by itself" in found.unfinished
+    assert found.servers[0].state == "not proven"
+    assert found.servers[0].previous == IDS["A"]
+
+
+def test_status_does_not_call_a_run_lost_while_its_holder_is_in_time() -> None:
+    assert status(LOST, overdue_s=-30.0).unfinished is None
+    assert status(LOST, overdue_s=5.0).unfinished is not None
+
+
+def test_status_knows_a_dead_holder_of_this_machine_at_once() -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    here = Operator.here()
+    assert status(LOST, overdue_s=-30.0, pid=child.pid, boot=here.boot).unfinished is not None
+
+
+@pytest.mark.parametrize(
+    ("case", "state", "drift"),
+    [
+        ({"releases": {"A": "complete"}, "current": "A", "goods": ["A"]}, "good", ()),
+        (
+            {"releases": {"A": "complete"}, "current": "A", "goods": ["A"], "unit": "other"},
+            "not proven",
+            ("unit: changed",),
+        ),
+        (
+            {"releases": {"A": "complete"}, "current": "A", "goods": ["A"], "running": False},
+            "good",
+            ("process: not running",),
+        ),
+        (
+            {"releases": {"A": "half"}, "current": "A", "goods": ["A"]},
+            "broken",
+            ("release: not complete on this host",),
+        ),
+        ({}, "none", ("release: none",)),
+    ],
+)
+def test_drift_from_the_inventory(case: dict[str, Any], state: str, drift: tuple[str, ...]) -> None:
+    found = status(case).servers[0]
+    assert (found.state, found.drift) == (state, drift)

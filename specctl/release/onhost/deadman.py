@@ -60,9 +60,11 @@ def arm(root: str, params: dict[str, Any]) -> dict[str, Any]:
             start_new_session=True,
         )
     for _ in range(100):
-        pid = read_json(state_file(root, "armed"), {}).get("pid", 0)
-        if pid:
-            return {"armed": True, "pid": pid}
+        # it may have acted already, if the lease had run out before it began
+        for state in ("armed", "firing", "fired"):
+            seen = read_json(state_file(root, state), {})
+            if seen.get("run") == params["run"] and (seen.get("pid") or state != "armed"):
+                return {"armed": True, "pid": seen.get("pid", 0)}
         if started.poll() not in (None, 0):
             break
         time.sleep(0.1)
@@ -85,6 +87,9 @@ def disarm(root: str, params: dict[str, Any]) -> dict[str, Any]:
             return {"disarmed": True, "fired": False}
         except FileNotFoundError:
             pass
+    firing = read_json(state_file(root, "firing"), {})
+    if firing and not alive(firing.get("pid", 0)):
+        finish(root, firing, False, "the undo was cut off: the host was restarted, or the watcher was ended")
     for state in ("firing", "fired"):
         found = read_json(state_file(root, state), {})
         if found and params["run"] in (found.get("run"), None):
@@ -187,9 +192,6 @@ def runs(check: list[str], tries: int = 15) -> bool:
 
 
 def finish(root: str, orders: dict[str, Any], whole: bool, outcome: str) -> None:
-    fired = {"run": orders["run"], "outcome": outcome, "whole": whole, "release": orders["release"]}
-    write_json(state_file(root, "fired"), fired, 0o600)
-    remove_quietly(state_file(root, "firing"))
     entry = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "run": orders["run"],
@@ -205,6 +207,9 @@ def finish(root: str, orders: dict[str, Any], whole: bool, outcome: str) -> None
     ):
         with open(path, "a", encoding="utf-8") as handle:
             handle.write(json.dumps(record, sort_keys=True) + "\n")
+    fired = {"run": orders["run"], "outcome": outcome, "whole": whole, "release": orders["release"]}
+    write_json(state_file(root, "fired"), fired, 0o600)
+    remove_quietly(state_file(root, "firing"))
 
 
 def watch(root: str, run: str) -> None:
