@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +16,8 @@ from standin.supervised import Site, healthy, until
 from specctl.host.local import LocalHost
 from specctl.service.errors import SupervisorMissing
 from specctl.service.onhost import processes
-from specctl.service.protocol import Cursor, LogLine
-from specctl.service.supervisor import SupervisorService
+from specctl.service.protocol import Cursor, LogLine, Unit
+from specctl.service.supervisor import REQUIREMENT, SupervisorService
 
 pytest.importorskip("supervisor", reason="the test extra's supervisor is not installed")
 MARK = "Dynamic speculation disable enabled"
@@ -99,3 +104,33 @@ def test_a_host_without_supervisor_says_so_before_anything_is_started(tmp_path: 
     assert not service.state().exists
     with pytest.raises(SupervisorMissing):
         service.start()
+
+
+def test_supervisor_is_installed_from_pushed_wheels_into_a_venv_of_its_own(tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    download = [sys.executable, "-m", "pip", "download", "-q", "-d", str(wheels), REQUIREMENT]
+    pip = subprocess.run(download, capture_output=True, text=True)
+    if pip.returncode:
+        pytest.skip(f"supervisor cannot be downloaded here: {pip.stderr.strip().splitlines()[-1][:200]}")
+    root = Path(tempfile.mkdtemp(prefix="sv"))  # a UNIX socket's path has little room
+    service = SupervisorService(
+        LocalHost("here"),
+        "specctl-x",
+        root=str(root),
+        folder=str(root),
+        python=sys.executable,
+        find_links=str(wheels),
+    )
+    unit = Unit("specctl-x", "x", ("/bin/sleep", "60"), str(root))
+    try:
+        assert service.install(unit)
+        assert not service.install(unit)
+        service.start()
+        until(lambda: service.state().running)
+        assert service.stop(5).was_running
+    finally:
+        pid_file = root / "supervisor/supervisord.pid"
+        if pid_file.exists():
+            os.kill(int(pid_file.read_text()), 15)
+            until(lambda: not pid_file.exists())
+        shutil.rmtree(root)
