@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "deploy": ("specctl.cli.deploy", "deploy"),
     "verify": ("specctl.cli.verify", "verify"),
     "rollback": ("specctl.cli.rollback", "rollback"),
+    "tune": ("specctl.cli.tune", "tune"),
     "threshold": ("specctl.cli.threshold", "threshold"),
     "watch": ("specctl.cli.watch", "watch"),
     "status": ("specctl.cli.status", "status"),

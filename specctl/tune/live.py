@@ -81,7 +81,7 @@ def access(server: ServerConfig) -> dict[str, object]:
 
 def look(host: Host, config: HostConfig, server: ServerConfig) -> Look:
     """What the server says of itself now; `error` says why when it does not answer."""
-    raw = host.script(source("switch"), access(server), sudo=config.sudo, timeout_s=2 * ASK_S + 10)
+    raw = host.script(source("switch", "ask"), access(server), sudo=config.sudo, timeout_s=2 * ASK_S + 10)
     return Look.from_json(raw.get("look") if isinstance(raw, dict) else None)
 
 
@@ -114,7 +114,7 @@ def change(host: Host, config: HostConfig, server: ServerConfig, values: Values)
         ThresholdRefused: the server said no (its words), or a rank does not show the new values.
     """
     params = {**access(server), "values": values.as_dict()}
-    raw = host.script(source("switch"), params, sudo=config.sudo, timeout_s=CHANGE_S + 2 * ASK_S + 20)
+    raw = host.script(source("switch", "ask"), params, sudo=config.sudo, timeout_s=CHANGE_S + 2 * ASK_S + 20)
     raw = raw if isinstance(raw, dict) else {}
     seen = Look.from_json(raw.get("look"))
     context = {"host": config.name, "server": server.name, "asked for": str(values)}

@@ -113,7 +113,8 @@ def warnings_of(look: Look, per_minute: float | None) -> list[str]:
     threshold, limit = _int(state, "threshold"), look.limit
     if per_minute is not None and per_minute >= FLAPS:
         found.append(
-            f"flapping, {per_minute:.0f} switches a minute: lower resume, or raise dwell: specctl threshold set"
+            f"flapping, {per_minute:.0f} switches a minute: lower resume or raise the dwell"
+            " (specctl threshold set)"
         )
     if look.device == "cuda" and look.graphs is True and state.get("decode_graphs") is False:
         found.append("no CUDA graphs while off: plain decoding is slow; look for the reason in specctl logs")

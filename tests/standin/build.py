@@ -51,6 +51,7 @@ def make_standin_distribution(folder: Path, version: str = "0.5.9+specctl.1", **
     for hook, (path, cls) in WORKERS.items():
         edit = "    dynamic_disable = None\n" if hook in hooks else ""
         files[path] = f"class {cls}:\n{edit}    pass\n"
+    files["sglang/bench_serving.py"] = (HERE / "bench_serving.py").read_text(encoding="utf-8")
     for name in ("__init__", "knobs", "engine", "server"):
         files[f"sglang/standin/{name}.py"] = (HERE / f"{name}.py").read_text(encoding="utf-8")
     overlaid = [MODULE, *(WORKERS[h][0] for h in hooks)]

@@ -59,7 +59,8 @@ class Engine:
 
     def _loop(self) -> None:
         while True:
-            time.sleep(self.knobs.step_s)
+            drafting = self.on and self.speculating and bool(self.knobs.draft_s)
+            time.sleep(self.knobs.step_s + (self.knobs.draft_s * len(self.running) if drafting else 0.0))
             if not self.hung:
                 with self.lock:
                     self._step()

@@ -57,6 +57,7 @@ class Knobs:
     device: str = "cuda"  # as /server_info says it
     dtype: str = "bfloat16"
     step_s: float = 0.01  # seconds per decode step
+    draft_s: float = 0.0  # more of them for each request of the batch, while on
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ, baked: Path | None = None) -> Knobs:

@@ -8,7 +8,10 @@ _WEB = "specctl.evidence.onhost"
 
 
 def source(*names: str) -> str:
-    """The HTTP client of `specctl.evidence.onhost`, then these programs, as one text; the last one runs."""
+    """The HTTP client of `specctl.evidence.onhost`, then these programs, as one text.
+
+    Only the last may have a main block.
+    """
     files = [resources.files(_WEB).joinpath("web.py")]
     files += [resources.files(__package__).joinpath(f"{name}.py") for name in names]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]

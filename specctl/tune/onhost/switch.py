@@ -1,4 +1,4 @@
-"""Runs on the host: what the server says of its switch, and a change of its thresholds.
+"""Used on the host: what the server says of its switch, and a change of its thresholds.
 
 /server_info also holds the API key, so only named keys of it leave this process.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from specctl.evidence.onhost.web import Client, answer, client, detail_of
+from specctl.evidence.onhost.web import Client, detail_of
 
 NAMES = {
     "threshold": "speculative_disable_batch_threshold",
@@ -75,12 +75,3 @@ def settled(web: Client, values: dict[str, Any], timeout_s: float = 10.0) -> dic
         if time.monotonic() > end:
             return seen
         time.sleep(0.1)
-
-
-if __name__ == "__main__":
-    _params = globals()["params"]
-    _web = client(_params)
-    _values = _params.get("values")
-    _said = change(_web, _values) if _values else {"refused": None, "answered": True}
-    _seen = look(_web) if not _values or _said["refused"] else settled(_web, _values)
-    answer({**_said, "look": _seen})
