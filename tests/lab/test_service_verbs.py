@@ -12,6 +12,7 @@ from .deploying import Site
 from .lab import Lab
 
 pytestmark = pytest.mark.lab
+V1_FILE = "sglang/srt/speculative/eagle_worker.py"
 
 
 @pytest.fixture
@@ -55,13 +56,24 @@ def test_what_was_deployed_is_verified_restarted_read_and_stopped(site: Site) ->
     assert site.json("verify", "--hold", "0", code=1)["ok"] is False
 
 
-def test_a_deploy_of_an_overlay_for_the_other_worker_fails_its_gate_with_the_sentence(site: Site) -> None:
+def test_an_overlay_for_the_other_worker_is_refused_by_deploy_and_by_verify(site: Site) -> None:
     del site.hosts["h2"]
-    done = site.call("deploy", "--dist", str(site.dist(1, hooks="v2")), "--yes")
-    assert done.returncode != 0
-    text = " ".join((done.stdout + done.stderr).split())
-    assert "these arguments select EAGLEWorker (V1: SGLANG_ENABLE_SPEC_V2 is" in text
-    assert "the installed overlay hooks only EAGLEWorkerV2" in text
+    refused = site.call("deploy", "--dist", str(site.dist(1, hooks="v2")), "--yes")
+    assert refused.returncode == 1
+    assert "its arguments select EAGLEWorker, the overlay covers EAGLEWorkerV2" in refused.stderr
+    site.deploy(2)
+    # the arguments stay, and the file that they select is upstream's again, as if it had never been overlaid
+    release = f"/srv/app/{site.tag}/servers/{site.tag}-a/current"
+    machine = site.lab.machine("h1")
+    machine.shell(
+        f"echo 'class EAGLEWorker: pass' > {release}/venv/lib/python3*/site-packages/{V1_FILE}; "
+        f"sed -i '/{V1_FILE.replace('/', '.')}/d' {release}/dist.json"
+    )
+    report = site.json("verify", "--hold", "0", code=1)["reports"][0]
+    route = next(e for e in report["evidence"] if e["kind"] == "route")
+    assert route["code"] == "route-not-covered"
+    assert "these arguments select EAGLEWorker (V1: SGLANG_ENABLE_SPEC_V2 is" in route["seen"]
+    assert route["seen"].endswith("and the installed overlay hooks only EAGLEWorkerV2")
 
 
 def test_a_host_that_is_cut_off_is_unreachable_and_the_other_is_still_verified(site: Site) -> None:
