@@ -9,16 +9,19 @@ from dataclasses import asdict
 from specctl.cli.output import Output
 from specctl.evidence.model import Report, Verdict
 
-COLUMNS = ("", "evidence", "expected", "seen", "where")
+COLUMNS = ("", "evidence", "", "")
 
 
 def show_report(report: Report, output: Output) -> None:
-    """One line per finding; what to do under each that did not pass."""
-    rows = []
+    """What was seen, expected and where for each kind; what to do where it did not pass."""
+    rows: list[tuple[str, str, str, str]] = []
     for e in report.evidence:
-        rows.append((e.verdict.value, e.kind.value, e.expected, e.seen, e.where))
-        if e.verdict is not Verdict.PASS:
-            rows.append(("", f"[{e.code}]", f"-> {e.hint}" if e.hint else "", "", ""))
+        code = "" if e.verdict is Verdict.PASS else f"[{e.code}]"
+        rows.append((e.verdict.value, e.kind.value, "seen", e.seen))
+        rows.append(("", code, "expected", e.expected))
+        rows.append(("", "", "where", e.where))
+        if e.hint and e.verdict is not Verdict.PASS:
+            rows.append(("", "", "to do", e.hint))
     output.table(COLUMNS, rows, title=headline(report))
 
 

@@ -72,6 +72,17 @@ class Cursor:
 
     value: str
 
+    @property
+    def words(self) -> str:
+        """For people: "from its beginning", "after entry 7d", "after byte 4096"."""
+        kind, _, place = self.value.partition(":")
+        if not place:
+            return "from its beginning"
+        if kind == "file":
+            return f"after byte {place.rpartition(':')[2]}"
+        entry = [part[2:] for part in place.split(";") if part.startswith("i=")]
+        return f"after entry {entry[0]}" if entry else "after the cursor"
+
 
 @dataclass(frozen=True)
 class LogLine:

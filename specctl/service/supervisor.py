@@ -197,7 +197,7 @@ class SupervisorService:
         raw = self._log(
             {"cursor": value, "invocation": invocation, "match": list(match), "limit": limit, "tail": tail}
         )
-        return as_log_slice(raw, f"{self.log_file} on {self.host.name}, after {cursor.value}")
+        return as_log_slice(raw, f"{self.log_file} on {self.host.name}, {cursor.words}")
 
     def follow(
         self,

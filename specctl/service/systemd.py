@@ -173,7 +173,7 @@ class SystemdService:
             "journalctl": ["journalctl"],
         }
         raw = self.host.script(JOURNAL, params, timeout_s=READ_S * 3, sudo=self.sudo)
-        return as_log_slice(raw, f"journal of {self.name} on {self.host.name}, after {cursor.value}")
+        return as_log_slice(raw, f"journal of {self.name} on {self.host.name}, {cursor.words}")
 
     def follow(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from specctl.service.protocol import Cursor
 from specctl.service.state import ServerState, state_path
 
 STATE = ServerState(
@@ -30,3 +31,18 @@ def test_a_key_of_a_later_version_is_left_out() -> None:
 
 def test_the_path_is_below_the_servers_folder() -> None:
     assert state_path("/opt/specctl/", "main") == "/opt/specctl/servers/main/state.json"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("", "from its beginning"),
+        ("journal:", "from its beginning"),
+        ("file:", "from its beginning"),
+        ("file:64:12:4096", "after byte 4096"),
+        ("journal:s=a;i=7d;b=1", "after entry 7d"),
+        ("journal:odd", "after the cursor"),
+    ],
+)
+def test_a_place_in_a_log_is_named_in_a_few_words(value: str, words: str) -> None:
+    assert Cursor(value).words == words
