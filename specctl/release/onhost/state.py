@@ -97,7 +97,7 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
         "releases": [
             describe_release(os.path.join(releases, n), n)
             for n in listing(releases)
-            if os.path.isdir(os.path.join(releases, n))
+            if not n.startswith(".") and os.path.isdir(os.path.join(releases, n))
         ],
         "servers": [describe_server(root, n, units.get(n, [])) for n in names],
         "lock": lock_holder(os.path.join(root, "lock")),
