@@ -52,21 +52,25 @@ class PendingPairs:
             hidden.contiguous(), tokens, rows, positions, self.hidden, self.tokens, size, self.width, BLOCK=block
         )
         most = self.width if self.keep_all else 1
-        for req in reqs:
-            row = req.req_pool_idx
+        for row in _rows(reqs):
             self.counts[row] = min(self.counts[row] + 1, most)
 
     def forget(self, reqs) -> None:
         """These requests have nothing pending: a prefill or a rebuild wrote all of their draft KV."""
-        for req in reqs:
-            self.counts[req.req_pool_idx] = 0
+        for row in _rows(reqs):
+            self.counts[row] = 0
 
     def count(self, req) -> int:
-        return self.counts[req.req_pool_idx]
+        return 0 if req.req_pool_idx is None else self.counts[req.req_pool_idx]
 
     def any(self, reqs) -> bool:
-        return any(self.counts[req.req_pool_idx] for req in reqs)
+        return any(self.counts[row] for row in _rows(reqs))
 
     def full(self, reqs) -> bool:
         """The next pair of one of these requests would overwrite one that is needed."""
-        return self.keep_all and any(self.counts[req.req_pool_idx] >= self.width for req in reqs)
+        return self.keep_all and any(self.counts[row] >= self.width for row in _rows(reqs))
+
+
+def _rows(reqs):
+    """Rows of the requests that have one: a request that finished after its batch was made has lost its row."""
+    return [req.req_pool_idx for req in reqs if req.req_pool_idx is not None]

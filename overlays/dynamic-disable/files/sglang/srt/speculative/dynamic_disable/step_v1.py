@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+
 import torch
 
+from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from sglang.srt.managers.utils import GenerationBatchResult
 from sglang.srt.mem_cache.common import alloc_for_decode
 from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, ForwardMode
 from sglang.srt.speculative.dynamic_disable.controller import Controller
 from sglang.srt.speculative.dynamic_disable.rebuild import View
 from sglang.srt.speculative.eagle_info import EagleDraftInput
+
+logger = logging.getLogger(__name__)
 
 
 class PlainStepV1(Controller):
@@ -84,7 +89,7 @@ class PlainStepV1(Controller):
                 continue
             unfinished.append(i)
             if req.grammar is not None:
-                req.grammar.accept_token(token)
+                _advance_grammar(req, token)
         return unfinished
 
     def _next_draft_input(self, batch, worker_batch, old, positions, unfinished, hidden, tokens):
@@ -122,6 +127,15 @@ class PlainStepV1(Controller):
         if self.pending.full(reqs):
             self.rebuild.run(worker_batch, View(reqs, rows, lens, lens_cpu), new)
         return new
+
+
+def _advance_grammar(req, token) -> None:
+    """A token that the grammar refuses ends its request at the next step, as it does without speculation."""
+    try:
+        req.grammar.accept_token(token)
+    except ValueError as exc:
+        logger.error(f"Grammar accept_token failed for req {req.rid} with token {token}: {exc}")
+        req.to_finish = FINISH_ABORT()
 
 
 def _append_logprobs(reqs, tokens, logits) -> None:
