@@ -1,0 +1,52 @@
+# Everything sets itself up: `make demo` and `make test` need Python 3.10+ and, for the CPU rig, some 3 GB of disk.
+# As root on Debian, missing system packages are installed; elsewhere the tests that need them say so and are skipped.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+# uv looks where pip is told to look for wheels, e.g. for a CPU build of torch
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+export SPECCTL_TEST_BASE_TREE ?= $(CURDIR)/.rig/base
+
+.PHONY: help
+help: ## What can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/made: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,tune]'
+	touch $@
+
+.PHONY: packages
+packages: ## Debian packages that the host lab and the dashboards' tests need (root only)
+	@bash tests/packages.sh
+
+.PHONY: rig
+rig: $(VENV)/made ## The real SGLang on the CPU: environment, base, built distribution
+	$(BIN)/python -m tests.rig prepare
+
+.PHONY: demo
+demo: rig ## The main job, end to end, on this machine
+	$(BIN)/python -m tests.demo
+
+.PHONY: lint
+lint: $(VENV)/made ## Linter, formatter, type checker
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: test
+test: lint packages rig ## All tests but the long matrix
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m 'not slow and not gpu'
+
+.PHONY: matrix
+matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/rig
+
+.PHONY: clean
+clean: ## Remove what was made here
+	rm -rf $(VENV) .rig .lab .pytest_cache .mypy_cache .ruff_cache .hypothesis

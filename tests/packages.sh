@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Install the Debian packages of the tests that are missing here; without root or apt, say which tests will be skipped.
+set -euo pipefail
+
+declare -A provides=(
+    [mmdebstrap]=mmdebstrap [systemd-nspawn]=systemd-container [ip]=iproute2 [ssh-keygen]=openssh-client
+    [mkfs.ext4]=e2fsprogs [iptables]=iptables [ethtool]=ethtool [prometheus]=prometheus [chromium]=chromium
+)
+missing=()
+for program in "${!provides[@]}"; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || missing+=("${provides[$program]}")
+done
+[ ${#missing[@]} = 0 ] && exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "not installed: ${missing[*]}; the tests that need them will say so and be skipped" >&2
+    exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >/dev/null
+# the package starts a server of its own; the tests start theirs
+if [[ " ${missing[*]} " == *" prometheus "* ]]; then service prometheus stop >/dev/null 2>&1 || true; fi
