@@ -86,7 +86,7 @@ def rollback_maker(ports: Ports, to: str | None) -> Make:
                 surveyor.host, config, servers[name], installed_distribution(surveyor, release)
             )
 
-        return make_rollback_plan(survey_only(surveyor), to, expect)
+        return make_rollback_plan(survey_only(surveyor), to, expect, surveyor.render)
 
     return make
 

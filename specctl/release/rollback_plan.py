@@ -17,9 +17,12 @@ from specctl.release.plan import Plan, ServerChange
 from specctl.release.state import Good, HostState, ServerRecord
 from specctl.release.switch_plan import ServerFacts, Switch, settle, switch
 from specctl.release.units import unit_from_dict
+from specctl.service.protocol import Unit
 
 # (release id, server's name) -> what its gate has to see; for a release that this server never ran
 Expect = Callable[[str, str], Expectation]
+# (server's name, unit) -> digest and text of its files, as this specctl writes them
+Render = Callable[[str, Unit], tuple[str, str]]
 
 
 def target_of(
@@ -49,7 +52,7 @@ def target_of(
     raise _none(host, record, refused, "deploy the release that you want; `current` is left as it is")
 
 
-def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect) -> Plan:
+def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect, render: Render) -> Plan:
     """Every server of the host goes back; each to its own target.
 
     Raises:
@@ -63,7 +66,7 @@ def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect) -> Plan
             changes.append(ServerChange(record.name, (), record.current, record.current or "", text, text))
             continue
         release, good = target_of(record, facts.state, to, facts.config)
-        wanted = _as_it_was(server, release, good, expect)
+        wanted = _as_it_was(server, release, good, expect, render)
         why = [f"release: {record.current or 'none'} -> {release}"]
         if to is not None and record.proven and record.current == release and server.running:
             why = []
@@ -93,7 +96,9 @@ def _is_back(state: HostState, record: ServerRecord, server: ServerFacts) -> boo
     return state.pending is not None and record.proven and server.running
 
 
-def _as_it_was(server: ServerFacts, release: str, good: Good | None, expect: Expect) -> ServerFacts:
+def _as_it_was(
+    server: ServerFacts, release: str, good: Good | None, expect: Expect, render: Render
+) -> ServerFacts:
     """The server as it was when it last passed with that release; secrets stay as they are now.
 
     The unit goes back too: an older release may not know the flags of a newer one. A release that this
@@ -101,11 +106,13 @@ def _as_it_was(server: ServerFacts, release: str, good: Good | None, expect: Exp
     """
     if good is None:
         return replace(server, expectation=expect(release, server.config.name))
+    unit = unit_from_dict(good.unit)
+    digest, text = render(server.config.name, unit)
     return replace(
         server,
-        unit=unit_from_dict(good.unit),
-        unit_text=str(good.unit.get("text", "")),
-        unit_sha256=good.unit_sha256,
+        unit=unit,
+        unit_text=text,
+        unit_sha256=digest,
         expectation=as_expectation(good.expectation),
     )
 

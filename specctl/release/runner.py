@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from specctl.errors import SpecctlError
-from specctl.host.errors import Unreachable
+from specctl.host.errors import HostTimeout, Unreachable
 from specctl.release.actions.base import Action
-from specctl.release.actions.deadman import ArmDeadman, settle_deadman
+from specctl.release.actions.deadman import ArmDeadman, Before, settle_deadman
 from specctl.release.actions.folders import OpenRelease
 from specctl.release.actions.prune import Prune
 from specctl.release.clock import stamp
@@ -22,7 +22,13 @@ from specctl.release.words import silent
 # pauses in seconds before a step is tried again after a lost link: steps can be repeated
 RETRIES_S = (1.0, 3.0, 8.0)
 
+LOST = (Unreachable, HostTimeout)  # the host may be gone, or may hang
+
 OnStep = Callable[[Action, str], None]  # the step, and "start", "ok" or "failed"
+
+
+class LinkLost(Exception):
+    """The host was lost on the way back."""
 
 
 @dataclass
@@ -100,17 +106,15 @@ class Runner:
         if isinstance(error, UndoneByHost):
             return self._by_the_host()
         armed = any(isinstance(a, ArmDeadman) for a in begun)
-        if isinstance(error, Unreachable) and not self._reachable():
-            if armed:
-                text = (
-                    "the link is lost; the host goes back to the old release by itself within about a minute"
-                )
-                return Outcome.UNREACHABLE, f"{text}: specctl status tells when it answers again"
-            return Outcome.UNREACHABLE, "the link is lost; nothing that serves was touched"
+        if isinstance(error, LOST) and not self._reachable():
+            return self._lost(armed)
         if isinstance(error, LockLost):
             return self._lost_lock(armed)
         self.ctx.undoing = True
-        problems = self._undo(begun)
+        try:
+            problems = self._undo(begun)
+        except LinkLost:
+            return self._lost(armed)
         self._mark_failed(error)
         self._clear_useless(begun)
         if problems:
@@ -118,14 +122,11 @@ class Runner:
         if not any(a.touches_service for a in begun):
             stopped = Outcome.INTERRUPTED if isinstance(error, Interrupted) else Outcome.FAILED
             return stopped, "nothing that serves was touched"
-        restored = {b: r for b, r in self._before().items() if r is not None}
-        gone = sorted(set(self._before()) - set(restored))
-        said = [f"{name} serves {release} again" for name, release in sorted(restored.items())]
-        said += [f"{name} is stopped: it had no release that worked before" for name in gone]
-        state = "; ".join(said)
+        state = "; ".join(_now(before) for before in self._before())
         if isinstance(error, Interrupted):
             return Outcome.INTERRUPTED, state
-        return (Outcome.ROLLED_BACK if restored else Outcome.FAILED), state
+        serves = any(b.release and b.running for b in self._before())
+        return (Outcome.ROLLED_BACK if serves else Outcome.FAILED), state
 
     def _undo(self, begun: list[Action]) -> list[str]:
         """Every undo in reverse, also after one has failed; what failed."""
@@ -139,9 +140,17 @@ class Runner:
                 outcome, state = self._by_the_host()
                 return problems if outcome is Outcome.ROLLED_BACK else [*problems, state]
             except Exception as exc:
+                if isinstance(exc, LOST) and not self._reachable():
+                    raise LinkLost from exc  # the host's own undo is still armed: it does the rest
                 problems.append(f"{label(action)}: {describe(exc)}")
                 self.journal.end(f"undo {action.kind}", action.about, "failed", str(exc)[:500])
         return problems
+
+    def _lost(self, armed: bool) -> tuple[Outcome, str]:
+        if not armed:
+            return Outcome.UNREACHABLE, "the link is lost; nothing that serves was touched"
+        text = "the link is lost; the host goes back to the old release by itself within about a minute"
+        return Outcome.UNREACHABLE, f"{text}: specctl status tells when it answers again"
 
     def _by_the_host(self) -> tuple[Outcome, str]:
         answer = settle_deadman(self.ctx.remote, self.ctx.remote.run)
@@ -156,7 +165,7 @@ class Runner:
     def _reachable(self) -> bool:
         try:
             self._persist(lambda: self.ctx.enter("way back", PATIENCE_S))
-        except Unreachable:
+        except LOST:
             return False
         except SpecctlError:
             return True
@@ -164,8 +173,8 @@ class Runner:
 
     def _mark_failed(self, error: SpecctlError) -> None:
         """A release that failed is never a target again; but one that serves elsewhere here is no failure."""
-        blameless = isinstance(error, (Interrupted, Unreachable, PlanRefused))
-        if blameless or self.plan.release in self._before().values():
+        blameless = isinstance(error, (Interrupted, *LOST, PlanRefused))
+        if blameless or self.plan.release in [b.release for b in self._before()]:
             return
         try:
             step = str(error.context.get("step", "")) or error.code
@@ -191,15 +200,15 @@ class Runner:
                 except SpecctlError as exc:
                     self.notes.append(f"{label(action)} failed: {exc}")
 
-    def _before(self) -> dict[str, str | None]:
-        """Server -> the release that a failure leads back to, of every server that this plan switches."""
+    def _before(self) -> tuple[Before, ...]:
+        """What a failure leads back to, of every server that this plan switches."""
         armed = (a for a in self.plan.actions if isinstance(a, ArmDeadman))
-        return {b.server: b.release for action in armed for b in action.servers}
+        return tuple(before for action in armed for before in action.servers)
 
     # -- the end
 
     def _servers(self, outcome: Outcome) -> tuple[ServerResult, ...]:
-        before = self._before()
+        before = {b.server: b.release for b in self._before()}
         return tuple(
             ServerResult(
                 s.server,
@@ -228,6 +237,15 @@ class Runner:
             self.journal.finish(result.outcome.value, entry)
         except SpecctlError as exc:
             self.notes.append(f"the end of this run could not be written down: {exc}")
+
+
+def _now(before: Before) -> str:
+    """One server after the way back."""
+    if before.release is None:
+        return f"{before.server} is stopped: it had no release that worked before"
+    if not before.running:
+        return f"{before.server} is stopped, as it was before"
+    return f"{before.server} serves {before.release} again"
 
 
 def label(action: Action) -> str:

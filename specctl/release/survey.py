@@ -59,6 +59,11 @@ class Surveyor:
         with_what, free = installer(state)
         return HostFacts(self.config, state, servers, with_what, self.owner, free)
 
+    def render(self, server: str, unit: Unit) -> tuple[str, str]:
+        """Digest and text of a unit's files, as this specctl writes them there."""
+        service = self.services[server]
+        return digest_of(service, unit) or "", unit_text(service, unit)
+
     def _server(
         self,
         server: ServerConfig,
@@ -66,15 +71,15 @@ class Surveyor:
         state: HostState,
         expect: Callable[[ServerConfig], Expectation],
     ) -> ServerFacts:
-        service = self.services[server.name]
         record = state.server(server.name)
+        digest, text = self.render(server.name, unit)
         return ServerFacts(
             config=server,
             unit=unit,
-            unit_text=unit_text(service, unit),
-            unit_sha256=digest_of(service, unit) or "",
+            unit_text=text,
+            unit_sha256=digest,
             secrets=secret_digest(server, state.salt, self.secret),
             expectation=expect(server),
             # a server that never had a unit cannot run; asking would cost a trip
-            running=record.unit_sha256 is not None and service.state().running,
+            running=record.unit_sha256 is not None and self.services[server.name].state().running,
         )

@@ -64,7 +64,7 @@ def switch(state: HostState, switches: Sequence[Switch], *, owner: str | None) -
     actions: list[Action] = [
         ArmDeadman(
             switches[0].release,
-            tuple(_before(s, before[s.name]) for s in switches),
+            tuple(_before(s, state.server(s.name), before[s.name]) for s in switches),
             stop_s=max(s.facts.config.timers.stop_s for s in switches),
         )
     ]
@@ -126,6 +126,8 @@ def unit_record(facts: ServerFacts) -> dict[str, Any]:
     return {**unit_as_dict(facts.unit), "text": facts.unit_text}
 
 
-def _before(step: Switch, good: Good | None) -> Before:
+def _before(step: Switch, record: ServerRecord, good: Good | None) -> Before:
+    served = step.facts.running or not record.proven
     unit = dict(good.unit) if good else unit_record(step.facts)
-    return Before(step.name, good.release if good else None, unit, good.secrets if good else None)
+    back = good.release if good else None
+    return Before(step.name, back, unit, good.secrets if good else None, served)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from specctl.host.errors import Unreachable
+from specctl.host.errors import HostTimeout, Unreachable
 from specctl.host.protocol import Host
 
 VERBS = ("run", "stream", "put", "write", "read", "script")
@@ -17,6 +17,7 @@ class FaultyHost:
     Args:
         lose: number of a call (from 1) -> whether its answer is lost. The call still has its effect.
         dead: number of a call -> whether the host cannot be reached at all.
+        hang: whether calls meet their deadline now.
     """
 
     def __init__(
@@ -26,9 +27,10 @@ class FaultyHost:
         *,
         lose: Callable[[int], bool] = lambda n: False,
         dead: Callable[[int], bool] = lambda n: False,
+        hang: Callable[[], bool] = lambda: False,
     ) -> None:
         self.name = host.name
-        self._host, self._counter, self._lose, self._dead = host, counter, lose, dead
+        self._host, self._counter, self._lose, self._dead, self._hang = host, counter, lose, dead, hang
 
     def __getattr__(self, verb: str) -> Any:
         inner = getattr(self._host, verb)
@@ -40,6 +42,8 @@ class FaultyHost:
             number = self._counter[0]
             if self._dead(number):
                 raise Unreachable(f"{self.name} cannot be reached", context={"host": self.name})
+            if self._hang():
+                raise HostTimeout(f"{self.name} did not answer", context={"host": self.name})
             answer = inner(*args, **kwargs)
             if self._lose(number):
                 raise Unreachable(f"the link to {self.name} was lost", context={"host": self.name})

@@ -249,3 +249,13 @@ def test_current_is_a_relative_link_so_that_the_root_may_be_mounted_elsewhere(sa
     sandbox.deploy(sandbox.dist(1))
     link = sandbox.root / "servers" / "main" / "current"
     assert str(link.readlink()) == f"../../releases/{sandbox.release(1)}"
+
+
+def test_a_server_that_was_stopped_on_purpose_stays_stopped_when_a_deploy_fails(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    sandbox.service("main").stop(5.0)
+    result = sandbox.deploy(sandbox.dist(2, die_at_start="1"))
+    assert result.outcome is Outcome.FAILED
+    assert result.state == "main is stopped, as it was before"
+    assert sandbox.current() == sandbox.release(1)
+    assert sandbox.version() is None

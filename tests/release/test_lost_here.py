@@ -216,3 +216,16 @@ def test_half_a_release_is_not_pointed_to_even_when_asked(sandbox: Sandbox) -> N
     result = sandbox.rollback(to=sandbox.release(1))
     assert result.error is not None
     assert "not complete" in result.error.context["candidates"]
+
+
+def test_a_host_that_hangs_behind_the_switch_is_left_to_its_own_undo(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    counter = [0]
+    hung = threading.Event()
+    faulty(sandbox, counter, hang=hung.is_set)
+    sandbox.session.on_step = lambda host, action, event: (  # type: ignore[assignment]
+        hung.set() if (action.kind, event) == ("start", "ok") else None
+    )
+    result = sandbox.deploy(sandbox.dist(2))
+    assert result.outcome is Outcome.UNREACHABLE
+    assert "goes back to the old release by itself" in result.state

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from release.facts import IDS, expectation, host_facts, letters, source
+from release.facts import IDS, WANTED, expectation, host_facts, letters, source
 from specctl.errors import SpecctlError
 from specctl.release.actions.deadman import ArmDeadman
 from specctl.release.actions.prune import Prune
@@ -62,7 +62,9 @@ def test_a_rollback_leads(case: dict[str, Any]) -> None:
     to = IDS[case["to"]] if "to" in case else None
 
     def roll() -> Any:
-        return make_rollback_plan(facts, to, lambda release, server: expectation(case))
+        return make_rollback_plan(
+            facts, to, lambda release, server: expectation(case), lambda server, unit: (WANTED, "unit")
+        )
 
     if "refused" in case:
         with pytest.raises(SpecctlError) as caught:

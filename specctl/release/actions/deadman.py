@@ -27,6 +27,7 @@ class Before:
     release: str | None  # None: there was nothing; the server is stopped and `current` removed
     unit: Mapping[str, Any]  # the unit of that release, or the new one where only its paths are needed
     secrets: str | None
+    running: bool = True  # whether it is started again: one that was stopped before stays stopped
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ def orders_for(service: Service, before: Before, commands: Commands) -> dict[str
         "previous": before.release,
         "secrets": before.secrets,
         "stop": [list(argv) for argv in commands.stop(service.name)],
-        "start": [list(argv) for argv in commands.start(service.name)] if before.release else [],
+        "start": [list(argv) for argv in commands.start(service.name)]
+        if before.release and before.running
+        else [],
         "check": list(commands.check(service.name)),
         "files": [
             {

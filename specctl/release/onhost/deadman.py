@@ -167,8 +167,9 @@ def undo(root: str, orders: dict[str, Any]) -> tuple[bool, str]:
         code, text = call(argv, 60.0)
         say(f"{argv}: {code} {text}")
     for server in todo:
-        if server["previous"] is None or not server["start"]:
-            said.append(f"{server['name']}: stopped, there was no earlier release")
+        if not server["start"]:
+            why = "as it was before" if server["previous"] else "there was no earlier release"
+            said.append(f"{server['name']}: stopped, {why}")
             continue
         for argv in server["start"]:
             code, text = call(argv, orders["stop_s"])
