@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from specctl.cli.output import Output
 from specctl.release.actions.base import Action
-from specctl.release.runner import label
+from specctl.release.stepping import label
 
 
 class StepProgress:
