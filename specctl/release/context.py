@@ -46,7 +46,7 @@ class Context:
     cancelled: threading.Event = field(default_factory=threading.Event)
     progress: Callable[[str], None] = silent  # detail of the step at hand
     reports: dict[str, Report] = field(default_factory=dict)  # server -> evidence that its gate collected
-    undoing: bool = False  # an undo is not stopped by the operator's Ctrl-C
+    unstoppable: bool = False  # on the way back, and once all is written down, Ctrl-C stops nothing
     _beat_at: float = 0.0
     _step: str = ""
 
@@ -82,8 +82,8 @@ class Context:
         self.check()
 
     def check(self) -> None:
-        """Raises Interrupted when the operator has asked to stop, and nothing is being undone."""
-        if self.cancelled.is_set() and not self.undoing:
+        """Raises Interrupted when the operator has asked to stop, and that is still possible."""
+        if self.cancelled.is_set() and not self.unstoppable:
             raise Interrupted(
                 f"interrupted on {self.host.name}", context={"host": self.host.name, "step": self._step}
             )

@@ -118,7 +118,7 @@ def settle(switches: Sequence[Switch], *, rollback: bool = False) -> list[Action
         )
         for s in switches
     )
-    return [MarkGood(switches[0].release, proven, rollback), DisarmDeadman()]
+    return [MarkGood(switches[0].release, proven, rollback), DisarmDeadman(tuple(s.name for s in switches))]
 
 
 def unit_record(facts: ServerFacts) -> dict[str, Any]:

@@ -229,3 +229,48 @@ def test_a_host_that_hangs_behind_the_switch_is_left_to_its_own_undo(sandbox: Sa
     result = sandbox.deploy(sandbox.dist(2))
     assert result.outcome is Outcome.UNREACHABLE
     assert "goes back to the old release by itself" in result.state
+
+
+def test_ctrl_c_after_all_has_passed_undoes_nothing(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    sandbox.session.on_step = lambda host, action, event: (  # type: ignore[assignment]
+        sandbox.session.cancelled.set() if (action.kind, event) == ("mark-good", "ok") else None
+    )
+    assert sandbox.deploy(sandbox.dist(2)).outcome is Outcome.DONE
+    assert sandbox.version() == "0.5.9+specctl.2"
+    assert sandbox.state().server("main").proven
+
+
+@pytest.mark.parametrize("step", ["make-venv", "stop", "gate"])
+def test_ctrl_c_at_any_step_leaves_the_old_release_serving_and_the_lock_free(
+    sandbox: Sandbox, step: str
+) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    sandbox.session.on_step = lambda host, action, event: (  # type: ignore[assignment]
+        sandbox.session.cancelled.set() if (action.kind, event) == (step, "start") else None
+    )
+    result = sandbox.deploy(sandbox.dist(2))
+    assert result.outcome is Outcome.INTERRUPTED
+    assert sandbox.version() == "0.5.9+specctl.1"
+    state = sandbox.state()
+    assert state.lock is None
+    assert state.pending is None
+    assert state.releases[sandbox.release(2)].failed is None  # it is not the release's fault
+
+
+def test_a_failure_while_success_is_written_down_leaves_no_half_truth(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    before = (sandbox.root / "servers" / "main" / "good.json").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("specctl.release.actions.record.write_state", full)
+    result = sandbox.deploy(sandbox.dist(2))
+    assert result.outcome is Outcome.ROLLED_BACK
+    goods = json.loads((sandbox.root / "servers" / "main" / "good.json").read_text())["goods"]
+    assert goods == json.loads(before)["goods"]
+    assert sandbox.state().server("main").proven
+    assert sandbox.version() == "0.5.9+specctl.1"

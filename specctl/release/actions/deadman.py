@@ -117,12 +117,16 @@ def settle_deadman(remote: Remote, run: str | None) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class DisarmDeadman(Action):
-    """The servers have passed: the host need not watch any more."""
+    """The servers have passed: the host need not watch any more, nor keep secrets for a way back."""
 
     kind: ClassVar[str] = "disarm-deadman"
+    cleanup: ClassVar[bool] = True  # the watcher itself leaves alone what has passed
+
+    servers: tuple[str, ...]
 
     def describe(self) -> str:
         return "disarm the host's own undo"
 
     def apply(self, ctx: Context) -> None:
         disarm(ctx)
+        ctx.remote.program("tree", op="forget_secrets", servers=list(self.servers))

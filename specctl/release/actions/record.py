@@ -55,7 +55,7 @@ class MarkGood(Action):
             )
             stack = tuple(Good(**g) for g in seen["goods"])
             goods[proven.server] = [asdict(g) for g in next_goods(stack, new, rollback=self.rollback)]
-        ctx.remote.program("tree", op="good", goods=goods, clear_failed=[self.release])
+        ctx.remote.program("tree", op="good", goods=goods, clear_failed=[self.release], run=ctx.remote.run)
         for proven in self.servers:
             state = read_state(ctx.host, ctx.config.root, proven.server, sudo=ctx.config.sudo)
             if state is not None:
@@ -64,6 +64,9 @@ class MarkGood(Action):
                 ).before
                 state = replace(state, proven=True, previous=previous.release if previous else None)
                 write_state(ctx.host, ctx.config.root, state, sudo=ctx.config.sudo)
+
+    def undo(self, ctx: Context) -> None:
+        ctx.remote.program("tree", op="ungood", servers=[s.server for s in self.servers], run=ctx.remote.run)
 
 
 def next_goods(stack: tuple[Good, ...], new: Good, *, rollback: bool) -> tuple[Good, ...]:

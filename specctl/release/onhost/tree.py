@@ -147,15 +147,34 @@ def goods(root: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def good(root: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Replace the stacks of good states, and forget kept secrets that no running server needs."""
-    for server, goods in params["goods"].items():
+    """Replace the stacks of good states; what they were stays beside them until the next time."""
+    for server, stack in params["goods"].items():
+        path = os.path.join(root, "servers", server, "good.json")
+        old = read_json(path, {})
+        before = old.get("before", []) if old.get("run") == params["run"] else old.get("goods", [])
+        write_json(path, {"goods": stack, "before": before, "run": params["run"]})
+    for release in params["clear_failed"]:
+        remove_quietly(os.path.join(root, "releases", release, "FAILED"))
+    return {}
+
+
+def ungood(root: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Take back what `good` wrote in this run."""
+    for server in params["servers"]:
+        path = os.path.join(root, "servers", server, "good.json")
+        old = read_json(path, {})
+        if old.get("run") == params["run"]:
+            write_json(path, {"goods": old.get("before", [])})
+    return {}
+
+
+def forget_secrets(root: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Remove secrets that were kept for a way back which is no longer needed."""
+    for server in params["servers"]:
         folder = os.path.join(root, "servers", server)
-        write_json(os.path.join(folder, "good.json"), {"goods": goods})
         for name in os.listdir(folder):
             if name.startswith("secrets-"):
                 remove_quietly(os.path.join(folder, name))
-    for release in params["clear_failed"]:
-        remove_quietly(os.path.join(root, "releases", release, "FAILED"))
     return {}
 
 
@@ -244,6 +263,8 @@ OPS = {
     "restore_secrets": restore_secrets,
     "goods": goods,
     "good": good,
+    "ungood": ungood,
+    "forget_secrets": forget_secrets,
     "remove_releases": remove_releases,
     "remove_wheels": remove_wheels,
 }

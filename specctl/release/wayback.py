@@ -1,0 +1,148 @@
+"""The way back on one host: undo what began, in reverse, and say plainly what is there now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specctl.errors import SpecctlError
+from specctl.release.actions.base import Action
+from specctl.release.actions.deadman import ArmDeadman, Before, settle_deadman
+from specctl.release.actions.folders import OpenRelease
+from specctl.release.actions.prune import Prune
+from specctl.release.context import PATIENCE_S, Context
+from specctl.release.errors import Interrupted, LockLost, PlanRefused, UndoneByHost
+from specctl.release.journal import Journal
+from specctl.release.plan import Plan
+from specctl.release.result import Outcome
+from specctl.release.stepping import LOST, describe, enter, label, persist
+
+
+class LinkLost(Exception):
+    """The host was lost on the way back."""
+
+
+@dataclass
+class WayBack:
+    """Of one plan that failed. `notes` gets what went wrong beside it."""
+
+    plan: Plan
+    ctx: Context
+    journal: Journal
+    notes: list[str]
+
+    def walk(self, begun: list[Action], error: SpecctlError) -> tuple[Outcome, str]:
+        """Undo what began; the outcome, and in one sentence what is on the host now."""
+        if isinstance(error, UndoneByHost):
+            return self._by_the_host()
+        armed = any(isinstance(a, ArmDeadman) for a in begun)
+        if isinstance(error, LOST) and not self._reachable():
+            return self._lost(armed)
+        if isinstance(error, LockLost):
+            return self._lost_lock(armed)
+        self.ctx.unstoppable = True
+        try:
+            problems = self._undo(begun)
+        except LinkLost:
+            return self._lost(armed)
+        self._mark_failed(error)
+        self._clear_useless(begun)
+        if problems:
+            return Outcome.DOWN, "the way back failed: " + "; ".join(problems)
+        if not any(a.touches_service for a in begun):
+            stopped = Outcome.INTERRUPTED if isinstance(error, Interrupted) else Outcome.FAILED
+            return stopped, "nothing that serves was touched"
+        state = "; ".join(_now(before) for before in befores(self.plan))
+        if isinstance(error, Interrupted):
+            return Outcome.INTERRUPTED, state
+        serves = any(b.release and b.running for b in befores(self.plan))
+        return (Outcome.ROLLED_BACK if serves else Outcome.FAILED), state
+
+    def _undo(self, begun: list[Action]) -> list[str]:
+        """Every undo in reverse, also after one has failed; what failed."""
+        problems: list[str] = []
+        for action in reversed(begun):
+            try:
+                self._undo_one(action)
+            except UndoneByHost:
+                outcome, state = self._by_the_host()
+                return problems if outcome is Outcome.ROLLED_BACK else [*problems, state]
+            except Exception as exc:
+                if isinstance(exc, LOST) and not self._reachable():
+                    raise LinkLost from exc  # the host's own undo is still armed: it does the rest
+                problems.append(f"{label(action)}: {describe(exc)}")
+                self.journal.end(f"undo {action.kind}", action.about, "failed", str(exc)[:500])
+        return problems
+
+    def _undo_one(self, action: Action) -> None:
+        persist(self.ctx, lambda: enter(self.ctx, self.journal, action, "undo "))
+        persist(self.ctx, lambda: action.undo(self.ctx))
+        self.journal.end(f"undo {action.kind}", action.about, "ok")
+
+    def _lost(self, armed: bool) -> tuple[Outcome, str]:
+        if not armed:
+            return Outcome.UNREACHABLE, "the link is lost; nothing that serves was touched"
+        text = "the link is lost; the host goes back to the old release by itself within about a minute"
+        return Outcome.UNREACHABLE, f"{text}: specctl status tells when it answers again"
+
+    def _by_the_host(self) -> tuple[Outcome, str]:
+        answer = settle_deadman(self.ctx.remote, self.ctx.remote.run)
+        outcome = Outcome.ROLLED_BACK if answer.get("whole") else Outcome.DOWN
+        return outcome, f"the host went back by itself: {answer.get('outcome')}"
+
+    def _lost_lock(self, armed: bool) -> tuple[Outcome, str]:
+        """Somebody else is at work: whatever we do now would be done beside them."""
+        text = "another run took the lock; this one stopped where it was"
+        return Outcome.FAILED, f"{text}, with servers in between" if armed else text
+
+    def _reachable(self) -> bool:
+        try:
+            persist(self.ctx, lambda: self.ctx.enter("way back", PATIENCE_S))
+        except LOST:
+            return False
+        except SpecctlError:
+            return True
+        return True
+
+    def _mark_failed(self, error: SpecctlError) -> None:
+        """A release that failed is never a target again; but one that serves elsewhere here is no failure."""
+        blameless = isinstance(error, (Interrupted, *LOST, PlanRefused))
+        if blameless or self.plan.release in [b.release for b in befores(self.plan)]:
+            return
+        try:
+            step = str(error.context.get("step", "")) or error.code
+            self.ctx.remote.program(
+                "tree",
+                op="fail",
+                release=self.plan.release,
+                run=self.ctx.remote.run,
+                step=step,
+                reason=error.message[:300],
+            )
+        except SpecctlError as exc:
+            self.notes.append(f"{self.plan.release} could not be marked as failed: {exc}")
+
+    def _clear_useless(self, begun: list[Action]) -> None:
+        """Failed releases must not fill the disk, run after run, until one succeeds."""
+        if not any(isinstance(a, OpenRelease) for a in begun):
+            return
+        for action in self.plan.actions:
+            if isinstance(action, Prune) and action.useless:
+                try:
+                    Prune(action.useless).apply(self.ctx)
+                except SpecctlError as exc:
+                    self.notes.append(f"{label(action)} failed: {exc}")
+
+
+def befores(plan: Plan) -> tuple[Before, ...]:
+    """What a failure leads back to, of every server that a plan switches."""
+    armed = (a for a in plan.actions if isinstance(a, ArmDeadman))
+    return tuple(before for action in armed for before in action.servers)
+
+
+def _now(before: Before) -> str:
+    """One server after the way back."""
+    if before.release is None:
+        return f"{before.server} is stopped: it had no release that worked before"
+    if not before.running:
+        return f"{before.server} is stopped, as it was before"
+    return f"{before.server} serves {before.release} again"
