@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from release.faulty import FaultyHost
+
+from specctl.config.inventory import load_inventory
+from specctl.release.makers import deploy_maker
+from specctl.release.session import Session
+from specctl.release.source import SourceFolder
+from specctl.release.wiring import real_ports
 
 from .deploying import Site, by_host
 from .lab import Lab
@@ -166,3 +174,27 @@ def test_changed_arguments_alone_are_shown_by_diff_and_restart_the_server(site: 
     result = by_host(site.deploy(1))["h1"]
     marker = next(e for e in result["servers"][0]["evidence"] if e["kind"] == "marker")
     assert "threshold=24" in marker["seen"] or "24" in marker["expected"]
+
+
+def test_each_host_rolls_back_to_what_it_had_itself(site: Site) -> None:
+    site.host("h1", sudo=True)
+    site.host("h2", sudo=True)
+    for number, hosts in ((1, "h1"), (2, "h1,h2"), (3, "h2")):
+        site.deploy(number, "--hosts", hosts)
+    results = by_host(site.json("rollback", "--yes"))
+    assert {h: r["outcome"] for h, r in results.items()} == {"h1": "done", "h2": "done"}
+    assert site.version("h1") == "0.5.9+specctl.1"
+    assert site.version("h2") == "0.5.9+specctl.2"
+
+
+@pytest.mark.parametrize("kind", [{"sudo": True}, {"supervisor": "systemd-user"}])
+def test_nothing_to_do_costs_a_handful_of_round_trips(site: Site, kind: dict[str, object]) -> None:
+    site.host("h1", **kind)
+    site.deploy(1)
+    counter = [0]
+    ports = real_ports()
+    counted = replace(ports, connect=lambda config: FaultyHost(ports.connect(config), counter))
+    (config,) = load_inventory(site.inventory, environ={}).hosts
+    plan = Session(counted).plan(config, deploy_maker(counted, SourceFolder(site.dist(1))))
+    assert not plan.changes
+    assert counter[0] <= 4  # who we are, what is there, does it run; a model's folder at most
