@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -85,7 +86,8 @@ def validate_static(wheel: Path, overlays: Sequence[Overlay], changed: Mapping[s
 def find_python(explicit: str | None) -> tuple[str | None, str]:
     """The Python to import with, and why none when there is none."""
     if explicit is not None:
-        return explicit, ""
+        # a path is meant from here; the import runs in a folder of its own. A bare name is looked up in PATH
+        return os.path.abspath(explicit) if os.sep in explicit else explicit, ""
     probe = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('torch', 'transformers'))))"
     try:
         found = subprocess.run([sys.executable, "-c", probe], capture_output=True, timeout=60, check=False)
