@@ -155,13 +155,11 @@ def test_a_rehearsal_on_a_cpu_needs_no_gpu() -> None:
 
 def test_ninja_is_missed_unless_the_servers_path_leads_to_the_locks_own() -> None:
     without = make_facts(tools={"ninja": None})
-    assert found("ninja", without).verdict is Verdict.WARN
-    assert found("ninja", make_facts()).verdict is Verdict.OK
-    path = {"PATH": "/opt/specctl/servers/main/current/venv/bin:/usr/bin"}
-    leads = make_server(env=path)
-    names = [c.name for c in check_machine(make_host("gpu-01", leads), without, make_needs())]
-    assert "ninja" not in names
-    adopted = make_host("gpu-01", leads, environment=EnvironmentKind.ADOPTED, adopt="/opt/venv")
+    own_path = make_host("gpu-01", make_server(env={"PATH": "/usr/bin"}))
+    assert found("ninja", without, own_path).verdict is Verdict.WARN
+    assert found("ninja", make_facts(), own_path).verdict is Verdict.OK
+    assert "ninja" not in [c.name for c in check_machine(make_host(), without, make_needs())]
+    adopted = make_host("gpu-01", environment=EnvironmentKind.ADOPTED, adopt="/opt/venv")
     assert found("ninja", without, adopted).verdict is Verdict.WARN
 
 
