@@ -215,3 +215,18 @@ def info(**changes: Any) -> LockInfo:
 )
 def test_stale_needs_age_and_no_sign_of_life(changes: dict[str, Any], stale: bool) -> None:
     assert is_stale(info(**changes), HERE) is stale
+
+
+def test_the_host_looks_again_before_it_hands_over_a_lock_that_was_stale_a_moment_ago(
+    root: Path, dead_pid: int
+) -> None:
+    lock(root, "dead", pid=dead_pid).acquire()
+    expire(root)
+    mine = lock(root, "r2")
+    child = subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_VARIABLE: "dead"})
+    try:
+        answer = mine._call("take", step="start", lease_s=60, holder_gone=["dead"])
+    finally:
+        child.kill()
+        child.wait()
+    assert answer["taken"] is False
