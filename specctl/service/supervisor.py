@@ -69,6 +69,7 @@ class SupervisorService:
         self.host, self.name, self.sudo = host, name, sudo
         self.paths = SupervisorPaths(root)
         self.python, self.find_links = python, find_links
+        self.folder = folder
         self.launcher = f"{folder}/launch.sh"
         self.log_file = f"{folder}/server.log"
         self._sleep = sleep
@@ -137,7 +138,7 @@ class SupervisorService:
 
     def _stop(self, timeout_s: float, port: int | None) -> StopOutcome:
         before = self.state()
-        facts = {"cgroup": None, "marker": f"{MARKER_VARIABLE}={self.name}", "pid": before.main_pid}
+        facts = {"cgroup": None, "marker": f"{MARKER_VARIABLE}={self.folder}", "pid": before.main_pid}
         pids = list_processes(self.host, facts, sudo=self.sudo)
         if before.exists:
             self._rpc("stop")

@@ -16,7 +16,6 @@ from specctl.service.onhost import journal_entry, source
 from specctl.service.protocol import Cursor, LogLine, LogSlice, ServiceState, StopOutcome, Unit, UnitFile
 from specctl.service.stopping import await_gone, list_processes
 from specctl.service.systemd_unit import render_unit
-from specctl.service.unit import MARKER_VARIABLE
 
 START_S = 90.0  # for `systemctl start` of a Type=exec unit: fork and exec, not the model's loading
 READ_S = 120.0
@@ -105,7 +104,7 @@ class SystemdService:
 
     def _stop(self, timeout_s: float, port: int | None) -> StopOutcome:
         before = self.state()
-        facts = {"cgroup": before.cgroup, "marker": f"{MARKER_VARIABLE}={self.plain}", "pid": before.main_pid}
+        facts = {"cgroup": before.cgroup, "pid": before.main_pid}  # no process can leave its control group
         pids = list_processes(self.host, facts, sudo=self.sudo)
         if before.exists:
             self._systemctl("stop", "--no-block", "--", self.name)

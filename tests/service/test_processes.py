@@ -78,9 +78,9 @@ def test_another_process_with_a_reused_pid_is_left_alone(spawn: Any) -> None:
 
 
 def test_a_stray_that_left_its_parent_and_group_is_found_by_its_environment(spawn: Any) -> None:
-    stray = spawn(IGNORE + SLEEP, SPECCTL_UNIT="specctl-test-stray")
-    other = spawn(SLEEP, SPECCTL_UNIT="specctl-test-stray2")
-    found = gone(marker="SPECCTL_UNIT=specctl-test-stray")
+    stray = spawn(IGNORE + SLEEP, SPECCTL_SERVER="specctl-test-stray")
+    other = spawn(SLEEP, SPECCTL_SERVER="specctl-test-stray2")
+    found = gone(marker="SPECCTL_SERVER=specctl-test-stray")
     assert found["killed"]
     assert stray.wait(5) == -signal.SIGKILL
     assert other.poll() is None
@@ -124,9 +124,9 @@ def test_gpu_memory_of_an_old_process_is_waited_for(
 
 
 def test_the_whole_round_over_a_host(spawn: Any) -> None:
-    process = spawn(SLEEP, SPECCTL_UNIT="specctl-test-round")
+    process = spawn(SLEEP, SPECCTL_SERVER="specctl-test-round")
     host = LocalHost("here")
-    facts = {"cgroup": None, "marker": "SPECCTL_UNIT=specctl-test-round", "pid": process.pid}
+    facts = {"cgroup": None, "marker": "SPECCTL_SERVER=specctl-test-round", "pid": process.pid}
     pids = list_processes(host, facts, sudo=False)
     assert pids == [identity(process)]
     process.terminate()

@@ -72,7 +72,7 @@ def test_a_server_and_its_stray_that_ignore_sigterm_are_gone_after_stop(site: Si
     assert outcome.was_running
     assert outcome.killed
     assert not healthy(site.server.port)
-    assert processes.marked(f"SPECCTL_UNIT={site.service.name}") == set()
+    assert processes.marked(f"SPECCTL_SERVER={site.root}/servers/main") == set()
     assert site.service.state().active == "inactive"
 
 
@@ -134,3 +134,12 @@ def test_supervisor_is_installed_from_pushed_wheels_into_a_venv_of_its_own(tmp_p
             os.kill(int(pid_file.read_text()), 15)
             until(lambda: not pid_file.exists())
         shutil.rmtree(root)
+
+
+def test_two_roots_with_a_server_of_the_same_name_do_not_end_each_other(site: Site, tmp_path: Path) -> None:
+    site.service.install(site.unit())
+    site.service.restart(10)
+    until(lambda: healthy(site.server.port))
+    other = SupervisorService(LocalHost("here"), site.service.name, root=str(tmp_path), folder=str(tmp_path))
+    assert other.stop(1).was_running is False
+    assert healthy(site.server.port)

@@ -128,7 +128,10 @@ def test_the_unit_of_a_server_runs_current_and_carries_no_secret() -> None:
     assert unit.argv[-4:] == (
         "--speculative-disable-batch-threshold", "16", "--speculative-resume-batch-threshold", "12",
     )  # fmt: skip
-    assert unit.env == {"CUDA_VISIBLE_DEVICES": "0,1", "SPECCTL_UNIT": "specctl-main"}
+    assert unit.env["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert unit.env["PATH"].startswith("/opt/specctl/servers/main/current/venv/bin:/usr/local/sbin:")
+    assert unit.env["SPECCTL_SERVER"] == "/opt/specctl/servers/main"
+    assert unit_for(HOST, replace(server, env={"PATH": "/mine"})).env["PATH"] == "/mine"
     assert unit.env_file == "/opt/specctl/servers/main/secrets.env"
     assert unit.user == "deploy"
     assert unit_for(replace(HOST, supervisor=Supervisor.SYSTEMD_USER), server).user is None

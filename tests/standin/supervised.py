@@ -74,7 +74,7 @@ class Site:
         return unit_for(self.config, server)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A root whose supervisor is the one of this environment (its own venv is made in another test)."""
     # a UNIX socket's path has little room, pytest's folders are long
