@@ -14,6 +14,7 @@ from specctl.evidence.behaviour_judge import judge_behaviour
 from specctl.evidence.clock import Clock
 from specctl.evidence.expectation import launch_args
 from specctl.evidence.install import judge_install, read_installed
+from specctl.evidence.live_change import after_live_change
 from specctl.evidence.marker import MARKER_TEXT, judge_marker, markers
 from specctl.evidence.model import Evidence, Expectation, Kind, Report, Verdict
 from specctl.evidence.process import judge_process
@@ -88,6 +89,7 @@ def collect(
     progress("alive")
     key_files, key = api_key_sources(server)
     alive = look_alive(host, expectation.url, key_files=key_files, key=key, sudo=config.sudo)
+    found[-1] = after_live_change(expectation, log, found[-1], alive["info"])
     found.append(judge_alive(alive["health"], alive["generation"], url=expectation.url))
     if with_exercise:
         progress("exercise")
