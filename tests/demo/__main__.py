@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 
-from ..rig import environment
-from ..rig.prepare import CannotPrepare
-from ..rig.server import ServerDied
+from rig import environment
+from rig.prepare import CannotPrepare
+from rig.server import ServerDied
+
 from .cast import Cast
 from .promises import Broken
 from .screen import Screen
@@ -25,9 +26,9 @@ from .story import STEPS
 from .teardown import end_host
 
 INTRO = (
-    "There is no GPU in this: SGLang's real scheduler, its real EAGLE workers and its real HTTP server run on the CPU,"
-    " with small models and with stand-ins for the kernels that only CUDA has. The SSH server, specctl, the builds,"
-    " the deploys and the rollbacks are real. What a GPU adds is measured apart, see README.md."
+    "There is no GPU in this: SGLang's real scheduler, its real EAGLE workers and its real HTTP server run on"
+    " the CPU, with small models and with stand-ins for the kernels that only CUDA has. The SSH server, specctl,"
+    " the builds, the deploys and the rollbacks are real. What a GPU adds is measured apart, see README.md."
 )
 
 
@@ -39,8 +40,13 @@ def command_environment(folder: Path, outer: Mapping[str, str]) -> dict[str, str
 
 def write_rig_python(path: Path) -> None:
     """The rig's interpreter with its shims, as one program: for validating a build by importing it."""
-    env = f'PYTHONPATH="{environment.SHIMS}${{PYTHONPATH:+:$PYTHONPATH}}" PYTHONPYCACHEPREFIX="{environment.HOME}/pycache"'
-    path.write_text(f'#!/bin/sh\n{env} exec "{environment.python()}" -W ignore "$@"\n')
+    lines = (
+        "#!/bin/sh",
+        f'export PYTHONPATH="{environment.SHIMS}${{PYTHONPATH:+:$PYTHONPATH}}"',
+        f'export PYTHONPYCACHEPREFIX="{environment.HOME}/pycache"',
+        f'exec "{environment.python()}" -W ignore "$@"',
+    )
+    path.write_text("\n".join(lines) + "\n")
     path.chmod(0o755)
 
 
@@ -57,7 +63,9 @@ def tell(folder: Path) -> int:
     write_rig_python(folder / "rig-python")
     screen.heading("An SSH host on loopback")
     with ssh_host(folder / "ssh") as ssh:
-        screen.say(f"sshd as {ssh.user} on 127.0.0.1:{ssh.port}, with its own host key, login key and known_hosts.")
+        screen.say(
+            f"sshd as {ssh.user} on 127.0.0.1:{ssh.port}, with its own host key, login key and known_hosts."
+        )
         cast = Cast(folder, screen, ssh, free_port())
         try:
             for number, (title, step) in enumerate(STEPS, 1):

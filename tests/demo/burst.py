@@ -1,4 +1,4 @@
-"""A burst above the threshold on a server, what the switch did meanwhile, and the texts. Sends and looks only."""
+"""A burst above the threshold on a server, what the switch did meanwhile, and the texts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from ..rig.client import Answer, Client, Request
-from ..rig.load import prompt
+from rig.client import Answer, Client, Request
+from rig.load import prompt
 
 LOOK_S = 0.1
 
@@ -58,7 +58,7 @@ def switch_of(client: Client) -> dict[str, Any]:
 
 
 def apply(client: Client, parts: Sequence[Sequence[Request]]) -> Outcome:
-    """Send the parts one after the other, the requests of a part all at once, and look at the switch meanwhile."""
+    """Send the parts one after the other, each part's requests at once, and look at the switch meanwhile."""
     begin, ended, samples = time.monotonic(), threading.Event(), []
     before = switch_of(client)
 

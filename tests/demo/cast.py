@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..rig.client import Client
+from rig.client import Client
+
 from . import site
 from .promises import Promises
 from .screen import Screen

@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..rig import environment
-from ..rig.client import Request
-from ..rig.reference import PLAIN
-from ..rig.server import Nursery, Server, Spec, serve
+from rig import environment
+from rig.client import Request
+from rig.reference import PLAIN
+from rig.server import Nursery, Server, Spec, serve
+
 from . import burst
 from .cast import Cast
 

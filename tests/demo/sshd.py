@@ -1,4 +1,4 @@
-"""A real OpenSSH server of our own on 127.0.0.1: own port, host key, login key and configuration; no root needed."""
+"""A real OpenSSH server on 127.0.0.1: own port, host key, login key and configuration; no root needed."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from ..rig import environment
-from ..rig.prepare import BASE
+from rig import environment
+from rig.prepare import BASE
+
 from . import burst, site
 from .broken import OVERLAY, forget_worker
 from .cast import Cast, Step, fields_of
@@ -17,8 +18,9 @@ INVENTORY = ("-i", "hosts.yaml")
 
 def build(cast: Cast) -> None:
     """From the published wheel to ours."""
-    done = cast.screen.specctl("build", "--base", BASE, "--output", "dist", "--revision", "1",
-                               "--validate-with", "./rig-python")  # fmt: skip
+    done = cast.screen.specctl(
+        "build", "--base", BASE, "--output", "dist", "--revision", "1", "--validate-with", "./rig-python"
+    )
     said = next((x for x in done.text.splitlines() if x.startswith("imported")), "no import")
     cast.promises.check(
         "builds a wheel from the published SGLang",
@@ -28,38 +30,68 @@ def build(cast: Cast) -> None:
     )
     (wheel,) = (cast.folder / "dist").glob("*.whl")
     judged = cast.screen.specctl("overlay", "status", f"dist/{wheel.name}", keep=8)
-    cast.promises.check("every edit is in the wheel", judged.code == 0, f"exit code {judged.code}",
-                        "specctl overlay status")  # fmt: skip
+    cast.promises.check(
+        "every edit is in the wheel", judged.code == 0, f"exit code {judged.code}", "specctl overlay status"
+    )
     algorithm = ("--speculative-algorithm", "EAGLE3", "--model-path", "MODEL")
     for worker, words in (
         ("EAGLEWorkerV2", ("SGLANG_ENABLE_SPEC_V2=1",)),
         ("EAGLEWorker", ("SGLANG_ENABLE_SPEC_V2=0",)),
     ):
-        said = cast.screen.specctl("route", "--architecture", "LlamaForCausalLM", "--", *words, "python", "-m",
-                                   "sglang.launch_server", *algorithm, keep=2).text  # fmt: skip
-        cast.promises.check(f"says before the start that {worker} will run", f"worker: {worker} " in said,
-                            said.splitlines()[0], "specctl route")  # fmt: skip
+        said = cast.screen.specctl(
+            "route",
+            "--architecture",
+            "LlamaForCausalLM",
+            "--",
+            *words,
+            "python",
+            "-m",
+            "sglang.launch_server",
+            *algorithm,
+            keep=2,
+        ).text
+        cast.promises.check(
+            f"says before the start that {worker} will run",
+            f"worker: {worker} " in said,
+            said.splitlines()[0],
+            "specctl route",
+        )
 
 
 def look(cast: Cast) -> None:
     """The inventory, the host as it is, and the plan."""
     wheels = environment.HOME / "wheels"
     if not list(wheels.glob("supervisor-*")):
-        argv = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(wheels), "supervisor<5"]
+        argv = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-qq",
+            "--no-deps",
+            "-d",
+            str(wheels),
+            "supervisor<5",
+        ]
         subprocess.run(argv, check=True)
+    site.make_serving(cast.folder / "serving")
     cast.inventory()
     cast.screen.say(
-        "hosts.yaml: one host over SSH, one server, speculation off above"
-        f" {cast.threshold} requests. Its environment is adopted: a thin venv of its own for each release, laid over"
-        " the rig's environment, because installing 1.5 GB of locked packages for each release would take"
-        " minutes. supervisor starts the server, since nobody here is root."
+        f"hosts.yaml: one host over SSH, one server, speculation off above {cast.threshold} requests. The"
+        " host has an environment with the published SGLang, and each release adopts it: a thin venv of its own,"
+        " laid over it. A locked environment, the default, would install 1.5 GB of packages: left out here for"
+        " time. supervisor starts the server, so that no root is needed."
     )
     cast.screen.specctl("hosts", *INVENTORY)
     doctor = cast.screen.specctl("doctor", *INVENTORY)
     cast.promises.check("the host is fit", doctor.code == 0, f"exit code {doctor.code}", "specctl doctor")
     plan = cast.screen.specctl("plan", *INVENTORY, "--dist", "dist")
-    cast.promises.check("a plan before anything is changed", plan.code == 3 and not cast.root.exists(),
-                        f"exit code {plan.code}, {len(plan.text.splitlines())} lines", "specctl plan")  # fmt: skip
+    cast.promises.check(
+        "a plan before anything is changed",
+        plan.code == 3 and not cast.root.exists(),
+        f"exit code {plan.code}, {len(plan.text.splitlines())} lines",
+        "specctl plan",
+    )
 
 
 def deploy(cast: Cast) -> None:
@@ -67,8 +99,12 @@ def deploy(cast: Cast) -> None:
     done = cast.screen.specctl("deploy", *INVENTORY, "--dist", "dist", "--yes")
     cast.promises.check("deploys over SSH", done.code == 0, f"exit code {done.code}", "specctl deploy")
     again = cast.screen.specctl("deploy", *INVENTORY, "--dist", "dist", "--yes")
-    cast.promises.check("does nothing when there is nothing to do", again.code == 0 and "unchanged" in again.text,
-                        f"exit code {again.code}, unchanged", "specctl deploy, again")  # fmt: skip
+    cast.promises.check(
+        "does nothing when there is nothing to do",
+        again.code == 0 and "unchanged" in again.text,
+        f"exit code {again.code}, unchanged",
+        "specctl deploy, again",
+    )
     cast.releases["first"] = cast.current()
 
 
@@ -76,14 +112,22 @@ def verify(cast: Cast) -> None:
     """All six kinds of evidence, and the marker itself."""
     done = cast.screen.specctl("verify", *INVENTORY, "--exercise")
     headline = next((x for x in done.text.splitlines() if "proven" in x), "")
-    cast.promises.check("proves it with all six kinds of evidence", done.code == 0 and "6 of 6" in headline,
-                        headline, "specctl verify --exercise")  # fmt: skip
+    cast.promises.check(
+        "proves it with all six kinds of evidence",
+        done.code == 0 and "6 of 6" in headline,
+        headline,
+        "specctl verify --exercise",
+    )
     marker = cast.marker()
     cast.screen.say("In the server's own log:")
     cast.screen.block(marker)
     worker = fields_of(marker).get("worker", "no marker")
-    cast.promises.check("the marker names the worker that really ran", worker == "EAGLEWorkerV2",
-                        f"worker={worker}", "server.log")  # fmt: skip
+    cast.promises.check(
+        "the marker names the worker that really ran",
+        worker == "EAGLEWorkerV2",
+        f"worker={worker}",
+        "server.log",
+    )
 
 
 def switch(cast: Cast) -> None:
@@ -110,40 +154,80 @@ def switch(cast: Cast) -> None:
     )
     plain = plain_texts([before, many, after], cast.folder / "plain")
     same = burst.identical(outcome.texts, plain)
-    cast.screen.say(f"The published SGLang {BASE} without speculation, asked the same: "
-                    f"{same} of {len(plain)} greedy texts identical, {sum(map(len, plain.values()))} tokens.")  # fmt: skip
-    cast.promises.check("texts equal the plain server's", same == len(plain) == len(outcome.texts),
-                        f"{same} of {len(plain)} identical", "both servers' /generate")  # fmt: skip
+    tokens = sum(map(len, plain.values()))
+    cast.screen.say(
+        f"The published SGLang {BASE} without speculation, asked the same: {same} of {len(plain)} greedy"
+        f" texts identical, {tokens} tokens."
+    )
+    cast.promises.check(
+        "texts equal the plain server's",
+        same == len(plain) == len(outcome.texts),
+        f"{same} of {len(plain)} identical",
+        "both servers' /generate",
+    )
 
 
 def broken_release(cast: Cast) -> None:
     """The wrong file was patched; the gate sees it, and the first release serves again."""
     cast.screen.say(
-        "Revision 2 is broken in the way this tool was made for: the hooks went into EAGLEWorker, and EAGLEWorkerV2"
-        " runs. It imports, it starts, it generates, and the switch is not there."
+        "Revision 2 is broken in the way this tool was made for: the hooks went into EAGLEWorker, and"
+        " EAGLEWorkerV2 runs. It imports, it starts, it generates, and the switch is not there."
     )
     overlays = forget_worker(environment.ROOT / "overlays", cast.folder / "overlays", BASE)
-    pinned = cast.screen.specctl("overlay", "--overlays", "overlays", "pin", OVERLAY, "--base-tree",
-                                 str(environment.tree("base")), "--with", "known-faults", hush=True)  # fmt: skip
-    built = cast.screen.specctl("build", "--base", BASE, "--overlays", overlays.name, "--output", "dist-2",
-                                "--revision", "2", "--validate-with", "./rig-python")  # fmt: skip
-    cast.promises.check("a broken overlay can be built", pinned.code == built.code == 0,
-                        "it compiles, imports and parses its flags", "specctl build")  # fmt: skip
+    pinned = cast.screen.specctl(
+        "overlay",
+        "--overlays",
+        "overlays",
+        "pin",
+        OVERLAY,
+        "--base-tree",
+        str(environment.tree("base")),
+        "--with",
+        "known-faults",
+        hush=True,
+    )
+    built = cast.screen.specctl(
+        "build",
+        "--base",
+        BASE,
+        "--overlays",
+        overlays.name,
+        "--output",
+        "dist-2",
+        "--revision",
+        "2",
+        "--validate-with",
+        "./rig-python",
+    )
+    cast.promises.check(
+        "a broken overlay can be built",
+        pinned.code == built.code == 0,
+        "it compiles, imports and parses its flags",
+        "specctl build",
+    )
     done = cast.screen.specctl("deploy", *INVENTORY, "--dist", "dist-2", "--yes")
-    cast.promises.check("the broken release is found and rolled back by itself",
-                        done.code == 6 and "marker-absent" in done.text,
-                        f"exit code {done.code}", "specctl deploy")  # fmt: skip
+    cast.promises.check(
+        "the broken release is found and rolled back by itself",
+        done.code == 6 and "marker-absent" in done.text,
+        f"exit code {done.code}",
+        "specctl deploy",
+    )
     cast.screen.specctl("status", *INVENTORY)
     serves = cast.serves()
     cast.screen.say(f"Asked directly, what serves is {serves}.")
-    cast.promises.check("the first release serves again",
-                        cast.current() == cast.releases["first"] and "+specctl.1," in serves,
-                        serves, "current, /server_info, /generate")  # fmt: skip
+    cast.promises.check(
+        "the first release serves again",
+        cast.current() == cast.releases["first"] and "+specctl.1," in serves,
+        serves,
+        "current, /server_info, /generate",
+    )
 
 
 def good_release(cast: Cast) -> None:
     """Another revision with another threshold."""
-    cast.screen.specctl("build", "--base", BASE, "--output", "dist-3", "--revision", "3", "--no-import", keep=1)
+    cast.screen.specctl(
+        "build", "--base", BASE, "--output", "dist-3", "--revision", "3", "--no-import", keep=1
+    )
     cast.threshold = 5
     cast.inventory()
     cast.screen.say("hosts.yaml now says: off above 5 requests.")
@@ -166,13 +250,16 @@ def rollback(cast: Cast) -> None:
     cast.screen.block(marker)
     serves = cast.serves()
     back = cast.current() == cast.releases["first"] and "+specctl.1," in serves
-    cast.promises.check("rolls back by hand",
-                        done.code == 0 and back and fields_of(marker).get("threshold") == "3",
-                        f"{serves}, threshold={fields_of(marker).get('threshold')}",
-                        "specctl rollback, server.log, /generate")  # fmt: skip
+    cast.promises.check(
+        "rolls back by hand",
+        done.code == 0 and back and fields_of(marker).get("threshold") == "3",
+        f"{serves}, threshold={fields_of(marker).get('threshold')}",
+        "specctl rollback, server.log, /generate",
+    )
     history = cast.screen.specctl("history", *INVENTORY)
-    cast.promises.check("remembers what was done", history.code == 0, f"exit code {history.code}",
-                        "specctl history")  # fmt: skip
+    cast.promises.check(
+        "remembers what was done", history.code == 0, f"exit code {history.code}", "specctl history"
+    )
     cast.screen.specctl("stop", *INVENTORY)
 
 

@@ -13,14 +13,14 @@ STOP_S = 30.0
 
 
 def pids_below(root: Path, proc: Path = Path("/proc")) -> list[int]:
-    """Processes whose command line or working directory lies in the host's root: servers, supervisor, watchers."""
+    """Processes whose command line or working directory lies in the root: servers, supervisor, watchers."""
     found = []
     for entry in proc.iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes().decode("utf-8", "replace")
-            place = os.readlink(entry / "cwd")
+            place = str((entry / "cwd").readlink())
             if f"{root}/" in words or place.startswith(f"{root}/"):
                 found.append(int(entry.name))
     return found
