@@ -1,4 +1,4 @@
-"""A marker that names older thresholds than expected, because they were changed while the server ran. Pure."""
+"""A marker that names older thresholds than expected: they were changed while the server ran. Pure."""
 
 from __future__ import annotations
 
