@@ -26,9 +26,10 @@ from .story import STEPS
 from .teardown import end_host
 
 INTRO = (
-    "There is no GPU in this: SGLang's real scheduler, its real EAGLE workers and its real HTTP server run on"
-    " the CPU, with small models and with stand-ins for the kernels that only CUDA has. The SSH server, specctl,"
-    " the builds, the deploys and the rollbacks are real. What a GPU adds is measured apart, see README.md."
+    "There is no GPU in this: SGLang's real scheduler, its real EAGLE workers and its real HTTP "
+    "server run on the CPU, with small models and with stand-ins for the kernels that only CUDA has."
+    " The SSH server, specctl, the builds, the deploys and the rollbacks are real. What a GPU adds "
+    "is measured apart, see README.md."
 )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -109,7 +109,7 @@ def ssh_host(folder: Path) -> Iterator[SshHost]:
     folder.mkdir(parents=True, mode=0o700)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where a privileged sshd locks its children in
-    public, user, port = _keygen(folder / "host_key"), getpass.getuser(), _free_port()
+    public, user, port = _keygen(folder / "host_key"), pwd.getpwuid(os.getuid()).pw_name, _free_port()
     _keygen(folder / "login_key")
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(f"[127.0.0.1]:{port} {' '.join(public.split()[:2])}\n")

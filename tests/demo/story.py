@@ -78,9 +78,9 @@ def look(cast: Cast) -> None:
     cast.inventory()
     cast.screen.say(
         f"hosts.yaml: one host over SSH, one server, speculation off above {cast.threshold} requests. The"
-        " host has an environment with the published SGLang, and each release adopts it: a thin venv of its own,"
-        " laid over it. A locked environment, the default, would install 1.5 GB of packages: left out here for"
-        " time. supervisor starts the server, so that no root is needed."
+        " host has an environment with the published SGLang, and each release adopts it: a thin venv of "
+        "its own, laid over it. A locked environment, the default, would install 1.5 GB of packages: "
+        "left out here for time. supervisor starts the server, so that no root is needed."
     )
     cast.screen.specctl("hosts", *INVENTORY)
     doctor = cast.screen.specctl("doctor", *INVENTORY)
