@@ -48,6 +48,8 @@ def switching(site: Site) -> Iterator[subprocess.Popen[str]]:
     process = site.start("deploy", "--dist", str(site.dist(2, start_s="600")), "--yes")
     try:
         wait_for_line(process, f"start {site.tag}-a ok")
+        lease = f"/srv/app/{site.tag}/lock/lease.json"
+        until(lambda: "gate" in site.lab.machine("h1").run("cat", lease, check=False), 30)
         yield process
     finally:
         if process.poll() is None:

@@ -46,7 +46,7 @@ class Gate(Action):
     def apply(self, ctx: Context) -> None:
         remembered = read_state(ctx.host, ctx.config.root, self.server, sudo=ctx.config.sudo)
         cursor = Cursor(remembered.cursor if remembered else "")
-        self._wait_ready(ctx, cursor)
+        self._wait_ready(ctx, cursor, remembered.invocation if remembered else "")
         first = ctx.services(self.server).state()
         self._hold(ctx, cursor, first)
         report = self._prove(ctx)
@@ -57,8 +57,8 @@ class Gate(Action):
         if not _same(first, last):
             raise self._failed(ctx, cursor, "was restarted inside the hold window", [_seen(last)])
 
-    def _wait_ready(self, ctx: Context, cursor: Cursor) -> None:
-        """Until /health answers 200; ends early when the process is gone or comes back again and again."""
+    def _wait_ready(self, ctx: Context, cursor: Cursor, invocation: str) -> None:
+        """Until /health answers 200; ends at once when the process that was started is gone."""
         end = ctx.clock.monotonic() + self.start_s
         url = self.expectation["url"]
         while True:
@@ -66,8 +66,10 @@ class Gate(Action):
             if answer["status"] == 200:
                 return
             state = ctx.services(self.server).state()
-            if state.active in ("failed", "inactive") or (state.restarts or 0) > 0:
+            another = bool(invocation) and state.invocation != invocation
+            if another or state.active in ("failed", "inactive") or (state.restarts or 0) > 0:
                 raise self._failed(ctx, cursor, "died while it was starting", [_seen(state)])
+            invocation = state.invocation
             if ctx.clock.monotonic() > end:
                 seen = f"{url}/health: {answer['status'] or 'no answer'} {answer['why']}"
                 raise self._failed(ctx, cursor, f"was not healthy within {self.start_s:.0f} s", [seen])
