@@ -42,7 +42,8 @@ def plan(ctx: click.Context, selection: Selection, dist: Path, as_json: bool) ->
 @json_option
 @click.pass_context
 def diff(ctx: click.Context, selection: Selection, dist: Path, as_json: bool) -> None:
-    """Show what a deploy would change on each server: release and unit, line by line.
+    """Show what a deploy would change on each server: release, overlaid files (+ added, - dropped, ~ changed)
+    and the unit, line by line.
 
     Exit code 0: no difference, 3: there is one.
     """
@@ -58,6 +59,6 @@ def diff(ctx: click.Context, selection: Selection, dist: Path, as_json: bool) ->
             if not change.changed:
                 continue
             output.line(f"{found.host} {change.server}: {'; '.join(change.why)}")
-            for line in diff_of(change).splitlines():
+            for line in (*change.files, *diff_of(change).splitlines()):
                 output.line(f"  {line}")
     ctx.exit(3 if any(p.changes for p in plans.values()) else 0)

@@ -10,7 +10,7 @@ from specctl.cli.output import Output
 from specctl.exits import ExitCode
 from specctl.release.gate import summary
 from specctl.release.plan import Plan, ServerChange
-from specctl.release.result import HostResult, Outcome, overall
+from specctl.release.result import HostResult, Outcome, ServerResult, overall
 
 RESULT_COLUMNS = ("host", "server", "release", "result", "evidence", "seconds")
 PLAN_COLUMNS = ("host", "server", "now", "then", "why")
@@ -44,9 +44,20 @@ def _rows(result: HostResult) -> list[tuple[str, ...]]:
     if not result.servers:
         return [(result.host, "-", "-", result.outcome.value, "", seconds)]
     return [
-        (result.host, s.server, s.release or "-", _word(result, s.changed), summary(s.report), seconds)
+        (result.host, s.server, s.release or "-", _word(result, s.changed), _evidence(result, s), seconds)
         for s in result.servers
     ]
+
+
+def _evidence(result: HostResult, server: ServerResult) -> str:
+    """What was seen; where it did not come to that, what stopped it."""
+    if (
+        server.report is None
+        and result.error is not None
+        and result.error.context.get("server") == server.server
+    ):
+        return result.error.code
+    return summary(server.report)
 
 
 def _word(result: HostResult, changed: bool) -> str:

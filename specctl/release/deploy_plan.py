@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specctl.build.distribution import Distribution
@@ -109,7 +110,18 @@ def change_of(server: ServerFacts, state: HostState, release: str) -> ServerChan
         after=release,
         unit_before=str(good.unit.get("text")) if good and good.unit.get("text") else None,
         unit_after=server.unit_text,
+        files=_differences(good.expectation.get("files", {}) if good else {}, server.expectation.files),
     )
+
+
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """Overlaid files that a release adds, drops or changes, against what last passed here."""
+    signs = {
+        path: "+" if path not in before else "-" if path not in after else "~"
+        for path in sorted({*before, *after})
+        if before.get(path) != after.get(path)
+    }
+    return tuple(f"{sign} {path}" for path, sign in signs.items())
 
 
 def _install(facts: HostFacts, source: Source, release: str) -> list[Action]:

@@ -20,6 +20,7 @@ class ServerChange:
     after: str
     unit_before: str | None = None  # text of the unit as it was last good, for a diff
     unit_after: str = ""
+    files: tuple[str, ...] = ()  # overlaid files that differ: "+ path", "- path" or "~ path"
 
     @property
     def changed(self) -> bool:
@@ -48,7 +49,13 @@ class Plan:
             "release": self.release,
             "changes": self.changes,
             "servers": [
-                {"server": s.server, "before": s.before, "after": s.after, "why": list(s.why)}
+                {
+                    "server": s.server,
+                    "before": s.before,
+                    "after": s.after,
+                    "why": list(s.why),
+                    "files": list(s.files),
+                }
                 for s in self.servers
             ],
             "actions": [a.as_dict() for a in self.actions],

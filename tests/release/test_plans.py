@@ -166,3 +166,19 @@ def test_status_knows_a_dead_holder_of_this_machine_at_once() -> None:
 def test_drift_from_the_inventory(case: dict[str, Any], state: str, drift: tuple[str, ...]) -> None:
     found = status(case).servers[0]
     assert (found.state, found.drift) == (state, drift)
+
+
+def test_a_plan_names_the_overlaid_files_that_differ_from_what_last_passed() -> None:
+    case = {"releases": {"A": "complete"}, "current": "A", "goods": ["A"]}
+    facts = host_facts(case)
+    (server,) = facts.servers
+    files = {"sglang/b.py": "new", "sglang/c.py": "3" * 64}
+    wanted = replace(server, expectation=replace(server.expectation, files=files))
+    before = facts.state.servers["main"]
+    good = replace(
+        before.goods[0],
+        expectation={"files": {"sglang/a.py": "x", "sglang/b.py": "old", "sglang/c.py": "3" * 64}},
+    )
+    state = replace(facts.state, servers={"main": replace(before, goods=(good,))})
+    plan = make_deploy_plan(replace(facts, servers=(wanted,), state=state), source(case), IDS["N"])
+    assert plan.servers[0].files == ("- sglang/a.py", "~ sglang/b.py")
