@@ -35,7 +35,7 @@ INTRO = (
 
 def command_environment(folder: Path, outer: Mapping[str, str]) -> dict[str, str]:
     """Of every specctl that is run: nothing of the user's own inventory, state or colours."""
-    kept = {k: v for k, v in outer.items() if not k.startswith(("SPECCTL_", "SGLANG_"))}
+    kept = {k: v for k, v in outer.items() if not k.startswith(("SPECCTL_", "SGLANG_", "PYTHON"))}
     return {**kept, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"}
 
 
@@ -102,6 +102,8 @@ def main() -> None:
         sys.exit(reason)
     if find_sshd() is None and os.geteuid() == 0:
         subprocess.run(["bash", *INSTALL.split()], cwd=environment.ROOT, check=False)
+    # compiled once, read by all servers here, the rig's own too
+    os.environ["PYTHONPYCACHEPREFIX"] = str(environment.HOME / "pycache")
     folder, code = Path(tempfile.mkdtemp(prefix="specctl-demo-")), 1
     try:
         code = tell(folder)

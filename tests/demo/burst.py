@@ -47,7 +47,7 @@ def requests(threshold: int, *, seed: int = 7) -> tuple[list[Request], list[Requ
     def some(kind: str, count: int, tokens: int) -> list[Request]:
         return [Request(f"{kind}-{i}", prompt(rng, rng.randrange(6, 30)), tokens) for i in range(count)]
 
-    return some("before", 1, 60), some("burst", 2 * threshold + 1, 140), some("after", 1, 90)
+    return some("before", 1, 90), some("burst", 2 * threshold + 1, 300), some("after", 1, 150)
 
 
 def switch_of(client: Client) -> dict[str, Any]:

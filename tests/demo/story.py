@@ -136,6 +136,7 @@ def switch(cast: Cast) -> None:
     cast.screen.say(
         f"Load: {len(before)} request, then {len(many)} at once, then {len(after)} again. /server_info says:"
     )
+    read = cast.log.stat().st_size
     outcome = burst.apply(cast.client, [before, many, after])
     cast.screen.block("\n".join(burst.timeline(outcome.samples)))
     cast.screen.block(
@@ -143,8 +144,8 @@ def switch(cast: Cast) -> None:
         f" plain steps {outcome.grew('off_steps')}"
     )
     cast.screen.say("In the server's own log:")
-    lines = [x for x in cast.log.read_text().splitlines() if "Dynamic speculation: o" in x]
-    cast.screen.block("\n".join(lines[-2:]))
+    added = cast.log.read_bytes()[read:].decode("utf-8", "replace")
+    cast.screen.block("\n".join(x for x in added.splitlines() if "Dynamic speculation: o" in x))
     seen = ", ".join(line.split("speculation ")[1].split()[0] for line in burst.timeline(outcome.samples))
     cast.promises.check(
         f"speculation goes off above {cast.threshold} requests and comes back",
