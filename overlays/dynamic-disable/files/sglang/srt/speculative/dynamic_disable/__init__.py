@@ -11,6 +11,7 @@ itself only call the functions of this module, which imports nothing of SGLang u
     graphs      CUDA graphs of the plain decode step
     controller  one per worker: the above, put together
     step_v1     the plain step under EAGLEWorker;  step_v2: under EAGLEWorkerV2
+    create      the controller that fits a worker, and the marker
     telemetry   /server_info, Prometheus and the change of thresholds while serving
 """
 
@@ -24,7 +25,7 @@ def attach(worker, draft_runner):
     global _controller
     _controller = None
     if worker.server_args.speculative_disable_batch_threshold is not None:
-        from sglang.srt.speculative.dynamic_disable.controller import create
+        from sglang.srt.speculative.dynamic_disable.create import create
 
         _controller = create(worker, draft_runner)
     return _controller

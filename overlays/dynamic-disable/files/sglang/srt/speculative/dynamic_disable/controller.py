@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 
-from sglang.srt.speculative.dynamic_disable import settings as settings_module
 from sglang.srt.speculative.dynamic_disable.graphs import DecodeGraphs
 from sglang.srt.speculative.dynamic_disable.pending import PendingPairs
 from sglang.srt.speculative.dynamic_disable.rebuild import Rebuild
@@ -14,38 +13,6 @@ from sglang.srt.speculative.dynamic_disable.switch import Switch
 logger = logging.getLogger(__name__)
 
 LOG_INTERVAL = 1.0  # seconds between two switch lines of one rank
-
-
-def create(worker, draft_runner):
-    """The controller that fits the worker's class, with its marker line in the log.
-
-    Raises:
-        ValueError: the switch cannot work with this model or these limits.
-    """
-    from sglang.srt.speculative.dynamic_disable.step_v1 import PlainStepV1
-    from sglang.srt.speculative.dynamic_disable.step_v2 import PlainStepV2
-
-    args = worker.server_args
-    values = settings_module.resolve(
-        args.speculative_disable_batch_threshold,
-        args.speculative_resume_batch_threshold,
-        args.speculative_resume_steps,
-        args.speculative_disable_draft_sync,
-    )
-    runner = worker.target_worker.model_runner
-    settings_module.check_model(runner)
-    settings_module.check_reachable(
-        values.threshold, runner.max_running_requests, "what the memory for requests and KV cache allows"
-    )
-    kind = PlainStepV2 if hasattr(worker, "draft_worker") else PlainStepV1
-    controller = kind(worker, draft_runner, values)
-    logger.info(
-        f"Dynamic speculation disable enabled: worker={type(worker).__name__} "
-        f"algorithm={args.speculative_algorithm} threshold={values.threshold} resume={values.resume} "
-        f"resume_steps={values.resume_steps} draft_sync={values.draft_sync} "
-        f"tp_rank={runner.tp_rank} tp_size={runner.tp_size} decode_graphs={controller.has_graphs}"
-    )
-    return controller
 
 
 class Controller:
