@@ -13,7 +13,6 @@ import asyncio
 import datetime
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -77,23 +76,6 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def gpu_facts() -> dict[str, Any]:
-    """Name, driver and memory in use (MiB) of the first GPU; empty without one."""
-    query = [
-        "nvidia-smi",
-        "--query-gpu=name,driver_version,memory.used",
-        "--format=csv,noheader,nounits",
-        "-i",
-        "0",
-    ]
-    try:
-        line = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20).stdout
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    name, driver, used = (x.strip() for x in line.strip().split(","))
-    return {"gpu": name, "driver": driver, "used_mib": int(used)}
-
-
 def make_setup(args: argparse.Namespace, experiment: Any) -> Any:
     from benchmarks import crew
 
@@ -143,6 +125,7 @@ async def run_experiment(args: argparse.Namespace, name: str, end: float) -> int
     from benchmarks import crew as crews
     from benchmarks import load, session
     from benchmarks.experiments import ALL, Options
+    from benchmarks.gpu import gpu_facts
 
     if name not in ALL:
         raise SystemExit(f"no experiment is called {name}: {', '.join(ALL)}")

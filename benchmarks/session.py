@@ -16,6 +16,7 @@ import aiohttp
 
 from benchmarks import crew as crews
 from benchmarks.blocks import Block
+from benchmarks.gpu import gpu_facts
 from benchmarks.load import LoadError
 from benchmarks.serving import Crew, ServerError
 
@@ -104,8 +105,6 @@ class Session:
 
     async def run_alone(self, http: aiohttp.ClientSession, blocks: Sequence[Block]) -> None:
         """One server at a time, on an empty GPU."""
-        from benchmarks.run import gpu_facts
-
         for block in blocks:
             if self.left() < 90:
                 break
