@@ -14,13 +14,13 @@ from specctl.evidence.behaviour_judge import judge_behaviour
 from specctl.evidence.clock import Clock
 from specctl.evidence.expectation import launch_args
 from specctl.evidence.install import judge_install, read_installed
-from specctl.evidence.live_change import after_live_change
+from specctl.evidence.live_change import CHANGE_TEXT, after_live_change
 from specctl.evidence.marker import MARKER_TEXT, judge_marker, markers
 from specctl.evidence.model import Evidence, Expectation, Kind, Report, Verdict
 from specctl.evidence.process import judge_process
 from specctl.evidence.route import judge_route
 from specctl.host.protocol import Host
-from specctl.service.protocol import Cursor, LogSlice, Service, ServiceState
+from specctl.service.protocol import Cursor, LogLine, LogSlice, Service, ServiceState
 from specctl.service.state import ServerState, read_state
 from specctl.service.unit import server_folder
 
@@ -78,7 +78,7 @@ def collect(
         sudo=config.sudo,
     )
     progress("log")
-    log = read_marker(service, remembered, state)
+    log, changes = read_marker(service, remembered, state)
     spoke = [m.worker for m in markers(log.lines).values()]
     hooked = None if installed.error or not installed.site else installed.hooked_workers
     found += [
@@ -89,7 +89,7 @@ def collect(
     progress("alive")
     key_files, key = api_key_sources(server)
     alive = look_alive(host, expectation.url, key_files=key_files, key=key, sudo=config.sudo)
-    found[-1] = after_live_change(expectation, log, found[-1], alive["info"])
+    found[-1] = after_live_change(expectation, log, found[-1], alive["info"], changes)
     found.append(judge_alive(alive["health"], alive["generation"], url=expectation.url))
     if with_exercise:
         progress("exercise")
@@ -124,17 +124,23 @@ def watch(service: Service, hold_s: float, clock: Clock) -> list[ServiceState]:
     return samples
 
 
-def read_marker(service: Service, remembered: ServerState | None, state: ServiceState) -> LogSlice:
-    """The log lines with the marker: after the remembered cursor, of the running invocation.
+def read_marker(
+    service: Service, remembered: ServerState | None, state: ServiceState
+) -> tuple[LogSlice, tuple[LogLine, ...]]:
+    """The log lines with the marker, and those of live changes: after the cursor, of what runs now.
 
     A process that was started since then (by its supervisor, or after a reboot) has its marker after the
     cursor too, so the cursor stays right.
     """
     cursor = Cursor(remembered.cursor if remembered else "")
-    log = service.lines_since(cursor, invocation=state.invocation or None, match=(MARKER_TEXT,), tail=0)
+    texts = (MARKER_TEXT, CHANGE_TEXT)
+    log = service.lines_since(cursor, invocation=state.invocation or None, match=texts, tail=0)
     if not state.invocation:  # nothing runs: no line is this invocation's
-        return replace(log, lines=(), earlier=(*log.earlier, *log.lines))
-    return log
+        log = replace(log, lines=(), earlier=(*log.earlier, *log.lines))
+    spoke = tuple(line for line in log.lines if MARKER_TEXT in line.text)
+    changes = tuple(line for line in log.lines if MARKER_TEXT not in line.text)
+    earlier = tuple(line for line in log.earlier if MARKER_TEXT in line.text)
+    return replace(log, lines=spoke, earlier=earlier), changes
 
 
 def api_key_sources(server: ServerConfig) -> tuple[list[str], str | None]:

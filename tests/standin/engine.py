@@ -116,8 +116,13 @@ class Engine:
             threshold, resume = new.get("threshold", self.threshold), new.get("resume", self.resume)
             if threshold < 0 or resume > threshold or new.get("resume_steps", 1) < 1:
                 return False
+            old = (self.threshold, self.resume, self.resume_steps)
             for name, value in new.items():
                 setattr(self, name, value)
+            self.log(
+                f"Dynamic speculation: threshold {old[0]} -> {self.threshold}, "
+                f"resume {old[1]} -> {self.resume}, resume_steps {old[2]} -> {self.resume_steps}"
+            )
         return True
 
     def state(self) -> dict[str, Any]:
