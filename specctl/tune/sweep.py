@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from specctl.errors import UsageError
+from specctl.tune.errors import LoadFailed
 from specctl.tune.load import Load, Run
 from specctl.tune.model import Mode, Sample
 from specctl.tune.prompts import Workload
@@ -123,10 +124,16 @@ def carry_out(
         progress: told before each run how many there are left with it.
 
     Raises:
-        LoadFailed, ThresholdRefused: the server is as it was before.
+        LoadFailed: a run failed twice. ThresholdRefused. The server is as it was before.
     """
     numbers = {name: i for i, name in enumerate(workloads)}
     todo = [run for run in runs if not record.has(run)]
     for index, run in enumerate(todo):
         progress(run, len(todo) - index)
-        record.add(load.run(run, workloads[run.context], numbers[run.context], values(run)))
+        asked = (run, workloads[run.context], numbers[run.context], values(run))
+        try:
+            sample = load.run(*asked)
+        except LoadFailed:  # once more: one failure in an hour of runs must not end the sweep
+            progress(run, len(todo) - index)
+            sample = load.run(*asked)
+        record.add(sample)

@@ -16,7 +16,7 @@ from specctl.tune.model import Mode, Sample, pairs_of
 from specctl.tune.onhost import source
 from specctl.tune.plain import plain_argv
 from specctl.tune.prompts import Workload, check_distinct, own, shareable
-from specctl.tune.sweep import Record, check_levels, default_levels, paired_runs, single_runs
+from specctl.tune.sweep import Record, carry_out, check_levels, default_levels, paired_runs, single_runs
 
 RUN = Run(Mode.ON, "c", 8, 1, 24)
 GOOD: dict[str, Any] = {
@@ -122,6 +122,32 @@ def test_an_interrupted_record_goes_on_after_its_last_whole_line(tmp_path: Path)
     assert again.samples == record.samples
     assert again.has(RUN)
     assert not again.has(Run(Mode.OFF, "c", 8, 1, 24))
+
+
+class Shaky:
+    """A load whose first `failures` runs fail."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def run(self, run: Run, *_: Any) -> Sample:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise LoadFailed("it fell over")
+        return sample_from(GOOD, run, "h", "s")
+
+
+def test_one_failed_run_is_repeated_and_a_second_failure_ends_the_sweep(tmp_path: Path) -> None:
+    work = {"c": Workload("c", ("a",), 4)}
+
+    def go(failures: int) -> list[Sample]:
+        record = Record.open(tmp_path / f"{failures}.jsonl")
+        carry_out(Shaky(failures), [RUN], work, lambda _: None, record, lambda *_: None)  # type: ignore[arg-type]
+        return record.samples
+
+    assert len(go(1)) == 1
+    with pytest.raises(LoadFailed):
+        go(2)
 
 
 def test_a_run_without_its_partner_makes_no_pair() -> None:
