@@ -87,7 +87,7 @@ def find_python(explicit: str | None) -> tuple[str | None, str]:
     """The Python to import with, and why none when there is none."""
     if explicit is not None:
         # a path is meant from here; the import runs in a folder of its own. A bare name is looked up in PATH
-        return os.path.abspath(explicit) if os.sep in explicit else explicit, ""
+        return str(Path(explicit).absolute()) if os.sep in explicit else explicit, ""
     probe = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('torch', 'transformers'))))"
     try:
         found = subprocess.run([sys.executable, "-c", probe], capture_output=True, timeout=60, check=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +100,7 @@ def test_a_wheel_with_a_file_that_is_nobodys_is_refused(
 
 def test_no_python_with_torch_is_said_and_an_explicit_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_python("/some/python") == ("/some/python", "")
-    assert find_python("bin/python") == (os.path.abspath("bin/python"), "")  # the import runs elsewhere
+    assert find_python("bin/python") == (str(Path("bin/python").absolute()), "")  # the import runs elsewhere
     assert find_python("python3.11") == ("python3.11", "")
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     python, why = find_python(None)
