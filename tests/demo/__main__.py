@@ -20,7 +20,7 @@ from rig.server import ServerDied
 
 from .cast import Cast
 from .promises import Broken
-from .screen import Screen
+from .screen import Screen, Terminated
 from .sshd import INSTALL, NoSshd, find_sshd, ssh_host
 from .story import STEPS
 from .teardown import end_host
@@ -77,6 +77,8 @@ def tell(folder: Path) -> int:
             screen.block(str(exc))
             return 1
         except (ServerDied, OSError, subprocess.CalledProcessError) as exc:
+            if isinstance(exc.__context__, KeyboardInterrupt):  # Ctrl-C reached the server first
+                raise exc.__context__ from None
             screen.heading("Failed")
             screen.block(f"{type(exc).__name__}: {exc}")
             return 1
@@ -89,7 +91,7 @@ def tell(folder: Path) -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    raise Terminated
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,10 @@ from typing import TextIO
 from .promises import Promise
 
 INDENT = "    "
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: unlike Ctrl-C on a terminal, it came to this process only."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +100,11 @@ class Screen:
                 if not hush and (keep is None or len(lines) <= keep):
                     self._line((INDENT + lines[-1]).rstrip())
             code = process.wait()
+        except Terminated:
+            process.send_signal(signal.SIGINT)
+            raise
         finally:
-            if process.poll() is None:  # Ctrl-C came here too, and specctl may be undoing something
-                process.wait()
+            process.wait()  # an interrupted specctl undoes what is at hand
         if keep is not None and len(lines) > keep and not hush:
             self._line(f"{INDENT}... {len(lines) - keep} more lines")
         return Done(code, "\n".join(lines))
