@@ -9,8 +9,8 @@ from specctl.cli.selection import Selection, selected, selection_options
 from specctl.config.model import HostConfig
 from specctl.exits import ExitCode
 from specctl.host.parallel import each
+from specctl.release.engine import Engine, failed
 from specctl.release.result import overall
-from specctl.release.session import Session, failed
 from specctl.release.unlocking import Unlocked, unlock_host
 from specctl.release.wiring import real_ports
 
@@ -28,11 +28,11 @@ def unlock(ctx: click.Context, selection: Selection, force: bool, as_json: bool)
     run armed on the host then acts: the host goes back to what worked.
     """
     output = output_of(ctx, as_json)
-    session = Session(real_ports())
+    engine = Engine(real_ports())
 
     def one(config: HostConfig) -> Unlocked:
-        with session.surveyor(config) as surveyor:
-            return unlock_host(surveyor.host, config, session.ports, force=force)
+        with engine.surveyor(config) as surveyor:
+            return unlock_host(surveyor.host, config, engine.ports, force=force)
 
     outcomes = each(selected(selection, output).hosts, one)
     results = [failed(o.key.name, o.error) for o in outcomes if o.error is not None]

@@ -11,8 +11,8 @@ from specctl.cli.release_options import dist_option
 from specctl.cli.release_run import gather_plans, show_dry_run
 from specctl.cli.release_view import diff_of
 from specctl.cli.selection import Selection, selected, selection_options
+from specctl.release.engine import Engine
 from specctl.release.makers import deploy_maker
-from specctl.release.session import Session
 from specctl.release.source import SourceFolder
 from specctl.release.wiring import real_ports
 
@@ -30,8 +30,8 @@ def plan(ctx: click.Context, selection: Selection, dist: Path, as_json: bool) ->
     output = output_of(ctx, as_json)
     hosts = selected(selection, output).hosts
     source = SourceFolder(dist)
-    session = Session(real_ports())
-    plans, errors = gather_plans(session, hosts, deploy_maker(session.ports, source))
+    engine = Engine(real_ports())
+    plans, errors = gather_plans(engine, hosts, deploy_maker(engine.ports, source))
     more = {"distribution": source.distribution.version}
     ctx.exit(int(show_dry_run(output, "plan", list(plans.values()), errors, **more)))
 
@@ -50,8 +50,8 @@ def diff(ctx: click.Context, selection: Selection, dist: Path, as_json: bool) ->
     output = output_of(ctx, as_json)
     hosts = selected(selection, output).hosts
     source = SourceFolder(dist)
-    session = Session(real_ports())
-    plans, errors = gather_plans(session, hosts, deploy_maker(session.ports, source))
+    engine = Engine(real_ports())
+    plans, errors = gather_plans(engine, hosts, deploy_maker(engine.ports, source))
     if as_json or errors:
         ctx.exit(int(show_dry_run(output, "diff", list(plans.values()), errors)))
     for found in plans.values():

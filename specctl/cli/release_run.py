@@ -18,11 +18,11 @@ from specctl.errors import SpecctlError, UsageError
 from specctl.exits import ExitCode
 from specctl.host.parallel import each
 from specctl.release.clock import stamp
+from specctl.release.engine import Engine, Make, Ports, failed, unchanged
 from specctl.release.fleet import Fleet
 from specctl.release.lastrun import LastRun
 from specctl.release.plan import Plan
 from specctl.release.result import HostResult
-from specctl.release.session import Make, Ports, Session, failed, unchanged
 from specctl.release.state import LockInfo
 from specctl.release.words import counted
 
@@ -46,8 +46,8 @@ class Command:
     def run(self) -> ExitCode:
         """Plan, ask, do, show."""
         progress = StepProgress(self.output)
-        session = Session(self.ports, self.fleet.stop, progress.step, progress.detail, self._tell_broken_lock)
-        plans, errors = gather_plans(session, self.hosts, self.make)
+        engine = Engine(self.ports, self.fleet.stop, progress.step, progress.detail, self._tell_broken_lock)
+        plans, errors = gather_plans(engine, self.hosts, self.make)
         if self.dry_run:
             return show_dry_run(self.output, self.name, list(plans.values()), errors, **self.more)
         todo = {name: plan for name, plan in plans.items() if plan.changes}
@@ -61,13 +61,13 @@ class Command:
             if not plan.changes:
                 return unchanged(plan)
             seen = None if self.yes else plan.digest
-            return session.run(config, self.make, command=self.name, what=self.what, seen=seen)
+            return engine.run(config, self.make, command=self.name, what=self.what, seen=seen)
 
         self.fleet.on_interrupt = self._interrupted
         with progress.shown({name: len(plan.actions) for name, plan in todo.items()}):
             results = self.fleet.run(self.hosts, lambda config: config.name, work)
         if self.record is not None:
-            self.record.write(stamp(session.ports.clock), results)
+            self.record.write(stamp(engine.ports.clock), results)
         return show_results(self.output, self.name, results, **self.more)
 
     def _ask(self, plans: list[Plan], errors: dict[str, SpecctlError]) -> None:
@@ -99,14 +99,14 @@ class Command:
 
 
 def gather_plans(
-    session: Session, hosts: Sequence[HostConfig], make: Make
+    engine: Engine, hosts: Sequence[HostConfig], make: Make
 ) -> tuple[dict[str, Plan], dict[str, SpecctlError]]:
     """Every host's plan, or what kept it away; no host waits for another.
 
     Raises:
         UsageError: something that has nothing to do with a host, so that all would fail alike.
     """
-    outcomes = each(list(hosts), lambda config: session.plan(config, make), width=64)
+    outcomes = each(list(hosts), lambda config: engine.plan(config, make), width=64)
     plans: dict[str, Plan] = {}
     errors: dict[str, SpecctlError] = {}
     for outcome in outcomes:

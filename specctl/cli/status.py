@@ -14,9 +14,9 @@ from specctl.cli.selection import Selection, selected, selection_options
 from specctl.config.model import HostConfig
 from specctl.exits import ExitCode
 from specctl.host.parallel import Outcome, each
+from specctl.release.engine import Engine, failed
 from specctl.release.history import Entry, read_history
 from specctl.release.makers import survey_only
-from specctl.release.session import Session, failed
 from specctl.release.source import SourceFolder
 from specctl.release.state import HostState
 from specctl.release.status import HostStatus, status_of
@@ -44,12 +44,12 @@ def status(ctx: click.Context, selection: Selection, dist: Path | None, as_json:
     """
     output = output_of(ctx, as_json)
     hosts = selected(selection, output).hosts
-    session = Session(real_ports())
+    engine = Engine(real_ports())
     release_of = SourceFolder(dist).release_of if dist else None
 
     def look(config: HostConfig) -> HostStatus:
-        with session.surveyor(config) as surveyor:
-            return status_of(survey_only(surveyor), release_of, session.ports.operator)
+        with engine.surveyor(config) as surveyor:
+            return status_of(survey_only(surveyor), release_of, engine.ports.operator)
 
     outcomes = each(hosts, look)
     found = [o.value for o in outcomes if o.value is not None]
@@ -95,10 +95,10 @@ def history(ctx: click.Context, selection: Selection, last: int, releases: bool,
     """Show deploys, rollbacks and prunes of each host: when, by whom, and how they ended."""
     output = output_of(ctx, as_json)
     hosts = selected(selection, output).hosts
-    session = Session(real_ports())
+    engine = Engine(real_ports())
 
     def look(config: HostConfig) -> tuple[tuple[Entry, ...], HostState]:
-        with session.surveyor(config) as surveyor:
+        with engine.surveyor(config) as surveyor:
             entries = read_history(surveyor.host, config.root, sudo=config.sudo, last=last)
             return entries, surveyor.state()
 

@@ -19,7 +19,7 @@ from specctl.release.state import HostState
 from specctl.release.survey import Surveyor
 
 if TYPE_CHECKING:
-    from specctl.release.session import Make, Ports
+    from specctl.release.engine import Make, Ports
 
 
 def deploy_maker(ports: Ports, source: SourceFolder) -> Make:

@@ -8,10 +8,10 @@ from typing import Any
 from specctl.config.model import HostConfig
 from specctl.host.protocol import Host
 from specctl.release.clock import new_run_id, stamp
+from specctl.release.engine import Ports
 from specctl.release.layout import Layout
 from specctl.release.lock import HostLock, held_error, is_stale
 from specctl.release.remote import Remote
-from specctl.release.session import Ports
 from specctl.release.state import LockInfo
 
 

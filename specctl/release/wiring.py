@@ -17,8 +17,8 @@ from specctl.host.connect import connect
 from specctl.host.facts import Facts, gather
 from specctl.host.protocol import Host
 from specctl.release.deploy_plan import Installer
+from specctl.release.engine import Ports
 from specctl.release.layout import Layout
-from specctl.release.session import Ports
 from specctl.release.source import own_uv
 from specctl.release.state import HostState
 from specctl.service.factory import service_for

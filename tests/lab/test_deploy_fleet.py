@@ -10,8 +10,8 @@ import pytest
 from release.faulty import FaultyHost
 
 from specctl.config.inventory import load_inventory
+from specctl.release.engine import Engine
 from specctl.release.makers import deploy_maker
-from specctl.release.session import Session
 from specctl.release.source import SourceFolder
 from specctl.release.wiring import real_ports
 
@@ -195,6 +195,6 @@ def test_nothing_to_do_costs_a_handful_of_round_trips(site: Site, kind: dict[str
     ports = real_ports()
     counted = replace(ports, connect=lambda config: FaultyHost(ports.connect(config), counter))
     (config,) = load_inventory(site.inventory, environ={}).hosts
-    plan = Session(counted).plan(config, deploy_maker(counted, SourceFolder(site.dist(1))))
+    plan = Engine(counted).plan(config, deploy_maker(counted, SourceFolder(site.dist(1))))
     assert not plan.changes
     assert counter[0] <= 4  # who we are, what is there, does it run; a model's folder at most

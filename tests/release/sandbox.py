@@ -33,10 +33,10 @@ from specctl.host.local import LocalHost
 from specctl.host.protocol import Host
 from specctl.release.clock import Operator
 from specctl.release.deploy_plan import Installer
+from specctl.release.engine import Engine, Ports
 from specctl.release.makers import deploy_maker, rollback_maker
 from specctl.release.plan import Plan
 from specctl.release.result import HostResult
-from specctl.release.session import Ports, Session
 from specctl.release.source import SourceFolder, own_uv
 from specctl.release.state import HostState
 from specctl.release.survey import Surveyor
@@ -245,7 +245,7 @@ class Sandbox:
         if not self.servers:
             self.servers = (self.server("main"),)
         self._services: dict[str, PlainService] = {}
-        self.session = Session(self.ports(), on_step=self._stepped)
+        self.engine = Engine(self.ports(), on_step=self._stepped)
 
     def server(self, name: str, **changes: Any) -> ServerConfig:
         timers = Timers(start_s=60.0, hold_s=4.0, stop_s=5.0)
@@ -299,17 +299,17 @@ class Sandbox:
         return folder
 
     def maker(self, folder: Path) -> Callable[[Surveyor], Plan]:
-        return deploy_maker(self.session.ports, SourceFolder(folder))
+        return deploy_maker(self.engine.ports, SourceFolder(folder))
 
     def plan(self, folder: Path) -> Plan:
-        return self.session.plan(self.config, self.maker(folder))
+        return self.engine.plan(self.config, self.maker(folder))
 
     def deploy(self, folder: Path, **more: Any) -> HostResult:
-        return self.session.run(self.config, self.maker(folder), command="deploy", what="deploy", **more)
+        return self.engine.run(self.config, self.maker(folder), command="deploy", what="deploy", **more)
 
     def rollback(self, to: str | None = None) -> HostResult:
-        return self.session.run(
-            self.config, rollback_maker(self.session.ports, to), command="rollback", what="rollback"
+        return self.engine.run(
+            self.config, rollback_maker(self.engine.ports, to), command="rollback", what="rollback"
         )
 
     def current(self, name: str = "main") -> str | None:
@@ -326,7 +326,7 @@ class Sandbox:
             return None
 
     def state(self) -> HostState:
-        with self.session.surveyor(self.config) as surveyor:
+        with self.engine.surveyor(self.config) as surveyor:
             return surveyor.state()
 
     def release(self, number: int) -> str:

@@ -87,7 +87,7 @@ def test_a_failure_at_fetch_touches_nothing_and_removes_no_older_release(sandbox
     maker = sandbox.maker(dist)
     calls = list(sandbox.service("main").calls)
     (dist / "lock-cuda.txt").unlink()
-    result = sandbox.session.run(sandbox.config, maker, command="deploy", what="deploy")
+    result = sandbox.engine.run(sandbox.config, maker, command="deploy", what="deploy")
     assert result.outcome is Outcome.FAILED
     assert sandbox.service("main").calls == calls
     assert set(sandbox.state().releases) == {sandbox.release(1)}
@@ -166,7 +166,7 @@ def test_a_way_back_that_fails_says_that_the_service_is_down_and_why(sandbox: Sa
     dist = sandbox.dist(2, die_at_start="1")
     plan = sandbox.maker(dist)
     broken.unlink()
-    result = sandbox.session.run(sandbox.config, plan, command="deploy", what="deploy")
+    result = sandbox.engine.run(sandbox.config, plan, command="deploy", what="deploy")
     assert result.outcome is Outcome.DOWN
     assert overall([result]) is ExitCode.DOWN
     assert "the way back failed" in result.state

@@ -106,8 +106,8 @@ def test_an_interrupted_install_is_ended_and_never_becomes_current(
     dist = sandbox.dist(2)
     maker = sandbox.maker(dist)
     monkeypatch.setattr("specctl.release.actions.environment.venv_argv", lambda *a, **k: (str(slow),))
-    sandbox.clock.sleep = lambda seconds: sandbox.session.cancelled.set()  # type: ignore[method-assign]
-    result = sandbox.session.run(sandbox.config, maker, command="deploy", what="deploy")
+    sandbox.clock.sleep = lambda seconds: sandbox.engine.cancelled.set()  # type: ignore[method-assign]
+    result = sandbox.engine.run(sandbox.config, maker, command="deploy", what="deploy")
     assert result.outcome is Outcome.INTERRUPTED
     assert result.state == "nothing that serves was touched"
     assert sandbox.version() == "0.5.9+specctl.1"
@@ -194,7 +194,7 @@ def test_a_byte_that_changes_in_the_adopted_environment_fails_the_deploy_and_goe
         if getattr(action, "kind", "") == "gate" and event == "ok":
             torch.write_text("VERSION = 'changed'\n")
 
-    sandbox.session.on_step = meddle  # type: ignore[assignment]
+    sandbox.engine.on_step = meddle  # type: ignore[assignment]
     result = sandbox.deploy(sandbox.dist(2))
     assert result.outcome is Outcome.ROLLED_BACK
     assert result.error is not None

@@ -38,14 +38,14 @@ def expire(sandbox: Sandbox) -> None:
 
 def kill_at(sandbox: Sandbox, dist: Path, kind: str, event: str) -> None:
     """A deploy whose operator dies at one step."""
-    sandbox.session.ports = sandbox.ports()
-    object.__setattr__(sandbox.session.ports, "operator", dead_operator())
+    sandbox.engine.ports = sandbox.ports()
+    object.__setattr__(sandbox.engine.ports, "operator", dead_operator())
 
     def die(host: str, action: object, seen: str) -> None:
         if (getattr(action, "kind", ""), seen) == (kind, event):
             raise Killed
 
-    sandbox.session.on_step = die  # type: ignore[assignment]
+    sandbox.engine.on_step = die  # type: ignore[assignment]
     # the engine gives its lock back even then; a killed process cannot
     release = sandbox.root / "lock"
     with pytest.MonkeyPatch.context() as patch:
@@ -53,8 +53,8 @@ def kill_at(sandbox: Sandbox, dist: Path, kind: str, event: str) -> None:
         with pytest.raises(Killed):
             sandbox.deploy(dist)
     assert release.is_dir()
-    sandbox.session.on_step = lambda *_: None  # type: ignore[assignment]
-    sandbox.session.ports = sandbox.ports()
+    sandbox.engine.on_step = lambda *_: None  # type: ignore[assignment]
+    sandbox.engine.ports = sandbox.ports()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_live_lock_is_reported_with_its_holder_and_changes_nothing(sandbox: Sa
             inside.set()
             assert go.wait(60)
 
-    sandbox.session.on_step = hold  # type: ignore[assignment]
+    sandbox.engine.on_step = hold  # type: ignore[assignment]
     thread = threading.Thread(target=lambda: first.append(sandbox.deploy(dist).outcome))
     thread.start()
     assert inside.wait(120)
@@ -166,7 +166,7 @@ def test_a_host_that_is_lost_for_good_is_unreachable_and_the_next_deploy_goes_on
     counter = [0]
     dist = sandbox.dist(2)
     faulty(sandbox, counter, dead=lambda n: n > after)
-    object.__setattr__(sandbox.session.ports, "operator", dead_operator())
+    object.__setattr__(sandbox.engine.ports, "operator", dead_operator())
     result = sandbox.deploy(dist)
     assert result.outcome is Outcome.UNREACHABLE
     assert "the link is lost" in result.state
@@ -198,7 +198,7 @@ def test_a_reader_in_a_loop_never_misses_current_during_flips(sandbox: Sandbox) 
     try:
         for _ in range(3):
             for number in (1, 2):
-                with sandbox.session.surveyor(sandbox.config) as surveyor:
+                with sandbox.engine.surveyor(sandbox.config) as surveyor:
                     Remote(surveyor.host, str(sandbox.root), "r").program(
                         "tree", op="flip", server="main", release=sandbox.release(number), need_complete=True
                     )
@@ -223,7 +223,7 @@ def test_a_host_that_hangs_behind_the_switch_is_left_to_its_own_undo(sandbox: Sa
     counter = [0]
     hung = threading.Event()
     faulty(sandbox, counter, hang=hung.is_set)
-    sandbox.session.on_step = lambda host, action, event: (  # type: ignore[assignment]
+    sandbox.engine.on_step = lambda host, action, event: (  # type: ignore[assignment]
         hung.set() if (action.kind, event) == ("start", "ok") else None
     )
     result = sandbox.deploy(sandbox.dist(2))
@@ -233,8 +233,8 @@ def test_a_host_that_hangs_behind_the_switch_is_left_to_its_own_undo(sandbox: Sa
 
 def test_ctrl_c_after_all_has_passed_undoes_nothing(sandbox: Sandbox) -> None:
     sandbox.deploy(sandbox.dist(1))
-    sandbox.session.on_step = lambda host, action, event: (  # type: ignore[assignment]
-        sandbox.session.cancelled.set() if (action.kind, event) == ("mark-good", "ok") else None
+    sandbox.engine.on_step = lambda host, action, event: (  # type: ignore[assignment]
+        sandbox.engine.cancelled.set() if (action.kind, event) == ("mark-good", "ok") else None
     )
     assert sandbox.deploy(sandbox.dist(2)).outcome is Outcome.DONE
     assert sandbox.version() == "0.5.9+specctl.2"
@@ -246,8 +246,8 @@ def test_ctrl_c_at_any_step_leaves_the_old_release_serving_and_the_lock_free(
     sandbox: Sandbox, step: str
 ) -> None:
     sandbox.deploy(sandbox.dist(1))
-    sandbox.session.on_step = lambda host, action, event: (  # type: ignore[assignment]
-        sandbox.session.cancelled.set() if (action.kind, event) == (step, "start") else None
+    sandbox.engine.on_step = lambda host, action, event: (  # type: ignore[assignment]
+        sandbox.engine.cancelled.set() if (action.kind, event) == (step, "start") else None
     )
     result = sandbox.deploy(sandbox.dist(2))
     assert result.outcome is Outcome.INTERRUPTED

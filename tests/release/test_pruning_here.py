@@ -49,7 +49,7 @@ def test_the_host_refuses_to_remove_what_a_current_points_to_whatever_the_plan_s
 
 
 def prune(sandbox: Sandbox, keep: int) -> HostResult:
-    return sandbox.session.run(sandbox.config, prune_maker(keep), command="prune", what="prune")
+    return sandbox.engine.run(sandbox.config, prune_maker(keep), command="prune", what="prune")
 
 
 def test_packages_that_no_release_uses_leave_the_cache_and_can_be_installed_again(

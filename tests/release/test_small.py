@@ -18,6 +18,7 @@ from specctl.config.model import EnvironmentKind, SecretRef, Target
 from specctl.config.secrets import Secret
 from specctl.errors import SpecctlError, UsageError
 from specctl.host.errors import HostKeyRefused, Unreachable
+from specctl.release.engine import failed
 from specctl.release.errors import LockHeld
 from specctl.release.identity import lock_file, release_id
 from specctl.release.lastrun import LastRun
@@ -26,7 +27,6 @@ from specctl.release.lockfile import parse_lock
 from specctl.release.remote import program_source, with_env
 from specctl.release.result import HostResult, Outcome
 from specctl.release.secret import secret_digest, secret_files
-from specctl.release.session import failed
 from specctl.release.units import unit_as_dict, unit_from_dict, unit_of
 
 HOST = make_host()

@@ -56,7 +56,7 @@ OnDetail = Callable[[str, str], None]  # host, what the step at hand is doing
 
 
 @dataclass
-class Session:
+class Engine:
     """Everything that one command does on hosts. Threads may share it."""
 
     ports: Ports
