@@ -90,4 +90,6 @@ class Client:
                     if "error" in last:
                         raise Refused(200, json.dumps(last["error"]))
                     on_tokens(last["meta_info"]["completion_tokens"])
+        if not last or last["meta_info"]["finish_reason"] is None:
+            raise ConnectionError(f"the stream of {request.rid} broke off")
         return Answer.of(last)

@@ -50,6 +50,7 @@ def make(
     bursts: int = 11,
     plateau: int = 7,
     plateau_tokens: int = 220,
+    gap: int = 14,
     again: int = 40,
     seed: int = 5,
     sampling: dict[str, Any] | None = None,
@@ -78,6 +79,7 @@ def make(
         parallel=parallel,
         bursts=tuple(tuple(short(f"burst-{b}-{j}") for j in range(2 + b % 3)) for b in range(bursts)),
         plateau=tuple(long(f"plateau-{j}", plateau_tokens, brief) for j in range(plateau)),
+        gap=gap,
         again=again,
     )
 
@@ -127,7 +129,8 @@ class _Relay:
             if not self.changed.wait_for(reached, self.client.timeout_s):
                 raise TimeoutError("the streams stand still")
             if sum(self.tokens.values()) < goal:
-                self.finish()
+                for answer in self.finish().values():
+                    answer.result()  # raises what ended a stream early
                 raise StreamsEnded("all streams are over and bursts are left")
 
     def finish(self) -> dict[str, Future[Answer]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from .client import Answer
 from .load import Load, drive
-from .server import Pool, Server
+from .server import Pool, Server, ServerDied
 
 LEAK = "memory leak detected"
 
@@ -55,6 +56,15 @@ def run(server: Server, load: Load) -> Run:
     Raises:
         ServerDied: SGLang's own idle check found a leak, or the server ended otherwise.
     """
+    try:
+        return _run(server, load)
+    except (OSError, HTTPException) as exc:
+        if server.ended_soon():
+            raise ServerDied(f"{server.spec.name} ended under load:\n{server.tail()}") from exc
+        raise
+
+
+def _run(server: Server, load: Load) -> Run:
     server.wait_idle()
     server.flush()  # of the token that asking for readiness made
     server.wait_idle()

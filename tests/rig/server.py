@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class Spec:
     env: tuple[tuple[str, str], ...] = ()
     hooks: tuple[str, ...] = ("probe",)  # files in hooks/, without .py
     tree: str = "dist"  # base: the published wheel
+    without: tuple[str, ...] = ()  # flags of the usual command line to leave out
 
     @property
     def name(self) -> str:
@@ -75,7 +77,7 @@ class Spec:
         switches = ["--disable-cuda-graph", "--skip-server-warmup"]
         if not self.radix:
             switches.append("--disable-radix-cache")
-        pairs = [str(part) for pair in values.items() for part in pair]
+        pairs = [str(part) for pair in values.items() if pair[0] not in self.without for part in pair]
         return [*pairs, *switches, *self.flags]
 
     def environment(self) -> dict[str, str]:
@@ -95,11 +97,12 @@ class Nursery:
             "PYTHONPATH": f"{environment.SHIMS}{os.pathsep}{tree}",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the nursery)
         self.process = subprocess.Popen(
             [str(environment.python()), "-W", "ignore", str(environment.HERE / "nursery.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self.errors,
             text=True,
             env=env,
         )
@@ -109,9 +112,10 @@ class Nursery:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise ServerDied(
-                f"the nursery ended with status {self.process.wait()}: SGLang could not be imported"
-            )
+            status = self.process.wait()
+            self.errors.seek(0)
+            end = "\n".join(self.errors.read().splitlines()[-20:])
+            raise ServerDied(f"the nursery ended with status {status}:\n{end}")
         return json.loads(line)
 
     def ask(self, op: str, **arguments: object) -> Any:
@@ -128,6 +132,7 @@ class Nursery:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self.errors.close()
 
 
 def free_port() -> int:
@@ -188,6 +193,14 @@ class Server:
                 raise ServerDied(f"{self.spec.name} still runs after {timeout_s:.0f} s:\n{self.tail()}")
             time.sleep(0.05)
         return status
+
+    def ended_soon(self, timeout_s: float = 10) -> bool:
+        """Whether the server ends within a moment; a connection is lost before its process is gone."""
+        try:
+            self.wait_end(timeout_s)
+        except ServerDied:
+            return False
+        return True
 
     def tail(self, lines: int = 30) -> str:
         return "\n".join(self.log_text().splitlines()[-lines:])
@@ -254,6 +267,7 @@ def serve(nursery: Nursery, spec: Spec, folder: Path, *, ready: bool = True) -> 
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     log = folder / "server.log"
+    log.touch()
     paths: Mapping[str, str] = {"RIG_FOLDER": str(folder), "TMPDIR": str(folder)}
     pid = nursery.ask(
         "start",

@@ -9,6 +9,7 @@ import pytest
 
 from . import acceptance, environment
 from .cases import ALGORITHMS, LOAD, THRESHOLD, WORKERS, never_off, params
+from .load import Load
 from .plugin import Rig
 from .run import differing
 from .server import Spec
@@ -31,8 +32,8 @@ def specs(sync: str) -> list[object]:
     )
 
 
-def stale_positions(rig: Rig, spec: Spec) -> dict[str, dict[str, float]]:
-    folders = [str(rig.run(s, LOAD).folder / "draft_kv") for s in (spec, never_off(spec))]
+def stale_positions(rig: Rig, spec: Spec, load: Load = LOAD) -> dict[str, dict[str, float]]:
+    folders = [str(rig.run(s, load).folder / "draft_kv") for s in (spec, never_off(spec))]
     script = str(environment.HERE / "compare_kv.py")
     out = subprocess.run(
         [str(environment.python()), script, *folders, str(NEWEST)], check=True, capture_output=True, text=True

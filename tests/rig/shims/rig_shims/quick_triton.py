@@ -4,17 +4,24 @@ Triton's interpreter (TRITON_INTERPRET=1) executes `@triton.jit` functions on CP
 whole language for every launch: about 10 ms for a kernel that fills eight numbers, and a speculative step
 launches a dozen. This module executes the *same kernel source* with a small numpy implementation of the part
 of `triton.language` that those kernels use. A kernel that uses anything else is left to Triton's interpreter.
-`tests/rig/test_shims.py` compares the two on random inputs; RIG_TRITON=slow turns this module off.
+
+RIG_TRITON=slow leaves every kernel to Triton's interpreter. RIG_TRITON=check runs both on copies of the same
+arguments, raises when they leave different tensors, and writes how often each kernel was compared to
+RIG_FOLDER/kernels-<pid>.json.
 
 It is stricter than a GPU in one thing: an unmasked access outside a tensor's storage raises IndexError.
 """
 
 from __future__ import annotations
 
+import collections
 import inspect
 import itertools
+import json
+import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,22 +169,53 @@ class QuickKernel:
             self.fn(**given)
 
 
+class Launcher:
+    """Decides for each launch who runs it; `slow` is the `run` of Triton's own interpreter."""
+
+    def __init__(self, slow: Callable[..., None], jit_class: type) -> None:
+        self.slow, self.jit_class = slow, jit_class
+        self.kernels: dict[Callable[..., None], QuickKernel | None] = {}
+        self.compared: collections.Counter[str] = collections.Counter()
+
+    def quick(self, fn: Callable[..., None]) -> QuickKernel | None:
+        if fn not in self.kernels:
+            from triton.language import constexpr  # not there yet when this module is loaded
+
+            ok = QuickKernel.can_run(fn, self.jit_class)
+            self.kernels[fn] = QuickKernel(fn, constexpr) if ok else None
+        return self.kernels[fn]
+
+    def launch(self, kernel: Any, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> None:
+        quick = self.quick(kernel.fn)
+        mode = os.environ.get("RIG_TRITON", "quick")
+        if quick is None or mode == "slow":
+            self.slow(kernel, *args, grid=grid, warmup=False, **kwargs)
+        elif mode == "check":
+            copies = [arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
+            self.slow(kernel, *copies, grid=grid, warmup=False, **kwargs)
+            quick.launch(grid, args, kwargs)
+            self._compare(kernel.fn.__name__, copies, args)
+        else:
+            quick.launch(grid, args, kwargs)
+
+    def _compare(self, name: str, slow: Sequence[Any], quick: Sequence[Any]) -> None:
+        for number, (a, b) in enumerate(zip(slow, quick, strict=True)):
+            if isinstance(a, torch.Tensor) and not torch.equal(a, b):
+                raise AssertionError(
+                    f"{name}: argument {number} differs from what Triton's interpreter leaves"
+                )
+        self.compared[name] += 1
+        path = Path(os.environ["RIG_FOLDER"]) / f"kernels-{os.getpid()}.json"
+        path.write_text(json.dumps(self.compared))
+
+
 def install(interpreter: types.ModuleType) -> None:
     """Make `triton.runtime.interpreter` run what it can through QuickKernel."""
-    import triton.language
-
     jit_class = interpreter.InterpretedFunction
-    slow_run = jit_class.run
-    kernels: dict[Callable[..., None], QuickKernel | None] = {}
+    launcher = Launcher(jit_class.run, jit_class)
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
-        if self.fn not in kernels:
-            ok = QuickKernel.can_run(self.fn, jit_class)
-            kernels[self.fn] = QuickKernel(self.fn, triton.language.constexpr) if ok else None
-        kernel = kernels[self.fn]
-        if kernel is None or warmup:
-            slow_run(self, *args, grid=grid, warmup=warmup, **kwargs)
-        else:
-            kernel.launch(grid, args, kwargs)
+        if not warmup:
+            launcher.launch(self, args, grid, kwargs)
 
     jit_class.run = run

@@ -1,6 +1,7 @@
 """Shims that only save time. Without them the same tokens come out, some ten to fifty times slower.
 
-RIG_TRITON=slow leaves the bookkeeping kernels to Triton's interpreter, RIG_ATTENTION=slow the attention too.
+RIG_TRITON says who runs the bookkeeping kernels, see quick_triton.py. RIG_ATTENTION=slow leaves attention to
+the Triton kernels in Triton's interpreter; RIG_ATTENTION=check runs both and raises when they differ.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 
 Patch = Callable[[ModuleType], None]
 
+ROUNDING = 1e-4  # the kernels sum in another order
+
 
 def register(after_import: Callable[[str, Patch], None]) -> None:
-    if os.environ.get("RIG_TRITON") != "slow":
-        after_import("triton.runtime.interpreter", _quick_triton)
-    if os.environ.get("RIG_ATTENTION") != "slow":
-        for kind in ("decode", "extend"):
-            after_import(f"sglang.srt.layers.attention.triton_ops.{kind}_attention", _plain_attention(kind))
+    after_import("triton.runtime.interpreter", _quick_triton)
+    for kind in ("decode", "extend"):
+        after_import(f"sglang.srt.layers.attention.triton_ops.{kind}_attention", _plain_attention(kind))
 
 
 def _quick_triton(interpreter: ModuleType) -> None:
@@ -30,15 +31,26 @@ def _quick_triton(interpreter: ModuleType) -> None:
 
 def _plain_attention(kind: str) -> Patch:
     name = f"{kind}_attention_fwd"
+    result = {"decode": "o", "extend": "o_extend"}[kind]
 
     def patch(module: ModuleType) -> None:
         from rig_shims import attention
 
-        # bound by name: the order of the arguments is not the same in every release
-        signature, plain = inspect.signature(getattr(module, name)), getattr(attention, name)
+        slow, plain = getattr(module, name), getattr(attention, name)
+        signature = inspect.signature(slow)  # bound by name: releases differ in the order of the arguments
 
         def call(*args: Any, **kwargs: Any) -> None:
-            plain(**signature.bind(*args, **kwargs).arguments)
+            given = signature.bind(*args, **kwargs).arguments
+            mode = os.environ.get("RIG_ATTENTION", "plain")
+            if mode != "plain":
+                slow(**given)
+            if mode == "check":
+                expected = given[result].clone()
+                plain(**given)
+                if (off := float((given[result] - expected).abs().max())) > ROUNDING:
+                    raise AssertionError(f"plain {kind} attention differs from the Triton kernel by {off}")
+            elif mode == "plain":
+                plain(**given)
 
         setattr(module, name, call)
 
