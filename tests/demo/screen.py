@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -18,6 +19,20 @@ from typing import TextIO
 from .promises import Promise
 
 INDENT = "    "
+LOGGED = re.compile(r"^ *(log: )?\[\d{4}-\d\d-\d\d ")  # a line of the server's log inside an error
+MOST_LOGGED = 6
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A line for the screen: long ones are wrapped, those of a server's log inside an error are cut."""
+    if len(line) <= width:
+        return [line]
+    if LOGGED.match(line):
+        return [line[: width - 4] + " ..."]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 class Terminated(KeyboardInterrupt):
@@ -69,10 +84,13 @@ class Screen:
     def block(self, text: str) -> None:
         """Text as it is, indented."""
         for line in text.splitlines():
-            self._line(INDENT + line)
+            for part in textwrap.wrap(line, self.width - 8, subsequent_indent="    ", break_on_hyphens=False):
+                self._line(INDENT + part)
 
     def typed(self, words: Sequence[str]) -> None:
-        self._line(self._paint(f"$ {shlex.join(words)}", "36"))
+        whole = f"$ {shlex.join(words)}"
+        parts = textwrap.wrap(whole, self.width - 2, subsequent_indent="      ", break_on_hyphens=False)
+        self._line(self._paint(" \\\n".join(parts), "36"))
 
     def specctl(self, *words: str, keep: int | None = None, hush: bool = False) -> Done:
         """Run `specctl WORDS` as a process of its own and show it.
@@ -94,11 +112,15 @@ class Screen:
         )
         assert process.stdout is not None
         lines: list[str] = []
+        logged = 0
         try:
             for line in process.stdout:
                 lines.append(line.rstrip())
-                if not hush and (keep is None or len(lines) <= keep):
-                    self._line((INDENT + lines[-1]).rstrip())
+                logged = logged + 1 if LOGGED.match(lines[-1]) else 0
+                if hush or (keep is not None and len(lines) > keep) or logged > MOST_LOGGED:
+                    continue
+                for part in folded(lines[-1], self.width - len(INDENT)):
+                    self._line((INDENT + part).rstrip())
             code = process.wait()
         except Terminated:
             process.send_signal(signal.SIGINT)

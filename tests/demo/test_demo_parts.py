@@ -19,7 +19,7 @@ from .broken import FORGOTTEN, OVERLAY, forget_worker
 from .burst import Sample
 from .cast import fields_of
 from .promises import Broken, Promise, Promises
-from .screen import Screen
+from .screen import Screen, folded
 from .sshd import SshHost, find_sshd, locked, render_config, ssh_host
 from .teardown import end_host, pids_below
 
@@ -95,6 +95,14 @@ def test_a_command_is_shown_as_typed_with_its_output_and_its_exit_code(tmp_path:
     assert out.getvalue().startswith("$ specctl build --no-such-option\n    ")
     assert "more lines" in out.getvalue()
     assert "No such option" in done.text
+
+
+def test_long_lines_are_wrapped_whole_and_a_servers_log_is_cut() -> None:
+    words = "      evidence: " + "seen " * 60
+    assert " ".join(" ".join(folded(words, 80)).split()) == " ".join(words.split())
+    (cut,) = folded("        [2026-11-29 17:26:15] " + "x" * 200, 80)
+    assert len(cut) == 80
+    assert folded("short", 80) == ["short"]
 
 
 def test_a_marker_gives_its_fields_and_another_line_gives_none() -> None:
