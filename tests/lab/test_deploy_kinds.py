@@ -45,6 +45,7 @@ def test_a_host_without_systemd_gets_supervisor_from_the_wheelhouse_and_rolls_ba
     )
 
 
+@pytest.mark.slow
 def test_without_systemd_too_the_host_goes_back_when_the_operator_is_lost(
     wheelhouse: Path, site: Site
 ) -> None:

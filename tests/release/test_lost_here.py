@@ -60,12 +60,12 @@ def kill_at(sandbox: Sandbox, dist: Path, kind: str, event: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "event"),
     [
-        ("push-distribution", "ok"),
+        pytest.param("push-distribution", "ok", marks=pytest.mark.slow),
         ("install-wheel", "start"),
-        ("mark-complete", "ok"),
-        ("stop", "ok"),
+        pytest.param("mark-complete", "ok", marks=pytest.mark.slow),
+        pytest.param("stop", "ok", marks=pytest.mark.slow),
         ("flip", "ok"),
-        ("gate", "ok"),
+        pytest.param("gate", "ok", marks=pytest.mark.slow),
         ("mark-good", "ok"),
     ],
 )
@@ -158,7 +158,10 @@ def test_an_answer_that_is_lost_at_any_call_makes_no_step_happen_twice(sandbox: 
     assert sandbox.deploy(sandbox.dist(1)).outcome is Outcome.UNCHANGED
 
 
-@pytest.mark.parametrize("after", [6, 14, 22, 30])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("after", [6, *(pytest.param(n, marks=SLOW) for n in (14, 22)), 30])
 def test_a_host_that_is_lost_for_good_is_unreachable_and_the_next_deploy_goes_on(
     sandbox: Sandbox, after: int
 ) -> None:

@@ -42,11 +42,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def from_config(argv: list[str]) -> list[str]:
-    """The arguments of `--config FILE`: lines `name: value`, the value in JSON or bare."""
+    """The arguments of `--config FILE`: a JSON object, or lines `name: value`, the value in JSON or bare."""
     if "--config" not in argv[:-1]:
         return []
+    text = Path(argv[argv.index("--config") + 1]).read_text(encoding="utf-8")
+    if text.startswith("{"):
+        return [word for name, value in json.loads(text).items() for word in ("--" + name, str(value))]
     found: list[str] = []
-    for row in Path(argv[argv.index("--config") + 1]).read_text(encoding="utf-8").splitlines():
+    for row in text.splitlines():
         name, _, value = row.partition(":")
         value = value.strip()
         found += ["--" + name.strip(), json.loads(value) if value.startswith('"') else value]
