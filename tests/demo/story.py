@@ -232,7 +232,7 @@ def good_release(cast: Cast) -> None:
     cast.threshold = 5
     cast.inventory()
     cast.screen.say("hosts.yaml now says: off above 5 requests.")
-    diff = cast.screen.specctl("diff", *INVENTORY, "--dist", "dist-3", keep=14)
+    diff = cast.screen.specctl("diff", *INVENTORY, "--dist", "dist-3", keep=2)
     done = cast.screen.specctl("deploy", *INVENTORY, "--dist", "dist-3", "--yes")
     marker = cast.marker()
     cast.screen.block(marker)
