@@ -95,7 +95,7 @@ class Nursery:
         env = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("SGLANG_", "RIG_HOOKS"))},
             "PYTHONPATH": f"{environment.SHIMS}{os.pathsep}{tree}",
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPYCACHEPREFIX": str(environment.HOME / "pycache"),  # compile torch once, not at each start
         }
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the nursery)
         self.process = subprocess.Popen(

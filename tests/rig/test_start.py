@@ -129,7 +129,7 @@ def test_started_by_its_own_command_line_it_serves_and_ends_on_sigterm(
         **os.environ,
         **spec.environment(),
         "PYTHONPATH": os.pathsep.join([str(environment.SHIMS), str(environment.tree("dist"))]),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPYCACHEPREFIX": str(environment.HOME / "pycache"),  # compile torch once, not at each start
     }
     command = [str(environment.python()), "-m", "sglang.launch_server", *spec.argv(port)]
     with log.open("w") as out:
