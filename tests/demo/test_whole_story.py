@@ -1,4 +1,4 @@
-"""The whole job over a real sshd with the real SGLang: deployed, proven, broken, rolled back. Takes minutes."""
+"""The whole job over a real sshd with the real SGLang: deployed, proven, broken, rolled back. Minutes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_real_sglang_is_deployed_proven_broken_and_rolled_back_over_ssh() -> N
     if reason := environment.why_not():
         pytest.skip(reason)
     if find_sshd() is None:
-        pytest.skip(INSTALL)
+        pytest.skip(f"no sshd here; as root: {INSTALL}")
     done = subprocess.run(
         [sys.executable, "-m", "tests.demo"],
         cwd=ROOT,
