@@ -41,11 +41,11 @@ lint: $(VENV)/made ## Linter, formatter, type checker
 
 .PHONY: test
 test: lint packages rig ## All tests but the long matrix
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m 'not slow and not gpu'
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m 'not slow and not gpu'
 
 .PHONY: matrix
 matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/rig
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig
 
 .PHONY: clean
 clean: ## Remove what was made here

@@ -15,14 +15,9 @@ WORKERS = {"v1": "EAGLEWorker", "v2": "EAGLEWorkerV2"}
 ALGORITHMS = ("EAGLE", "EAGLE3")
 
 
-def group(spec: Spec) -> pytest.MarkDecorator:
-    """Tests of one worker and algorithm run in one process, where they share what their servers gave."""
-    return pytest.mark.xdist_group(f"{spec.worker}-{spec.algorithm}")
-
-
-def params(specs: list[Spec]) -> list[object]:
-    """Specs as parameters of a test."""
-    return [pytest.param(spec, id=_id(spec), marks=group(spec)) for spec in specs]
+def params(specs: list[Spec], *marks: pytest.MarkDecorator) -> list[object]:
+    """Specs as parameters of a test; plugin.py groups tests by how the ids begin."""
+    return [pytest.param(spec, id=_id(spec), marks=marks) for spec in specs]
 
 
 def _id(spec: Spec) -> str:

@@ -97,6 +97,7 @@ class _Relay:
         self.answers: dict[str, Future[Answer]] = {}
         self.tokens: dict[str, int] = {}  # so far, by stream
         self.changed = threading.Condition()
+        self.running = 0
         self.stopped = False
         for _ in range(load.parallel):
             self._next()
@@ -105,6 +106,7 @@ class _Relay:
         with self.changed:
             if not self.stopped and self.waiting:
                 stream = self.waiting.pop()
+                self.running += 1
                 self.answers[stream.rid] = self.pool.submit(self._run, stream)
 
     def _run(self, stream: Request) -> Answer:
@@ -114,9 +116,17 @@ class _Relay:
                 self.changed.notify_all()
 
         try:
-            return self.client.stream(stream, count)
+            answer = self.client.stream(stream, count)
+        except BaseException:
+            with self.changed:
+                self.stopped = True  # what ended this one will end the next
+            raise
         finally:
             self._next()
+            with self.changed:
+                self.running -= 1
+                self.changed.notify_all()
+        return answer
 
     def advance(self, gap: int) -> None:
         """Wait until the streams together have made gap tokens for each one that runs."""
@@ -124,7 +134,7 @@ class _Relay:
             goal = sum(self.tokens.values()) + gap * self.load.parallel
 
             def reached() -> bool:
-                return sum(self.tokens.values()) >= goal or all(a.done() for a in self.answers.values())
+                return sum(self.tokens.values()) >= goal or not self.running
 
             if not self.changed.wait_for(reached, self.client.timeout_s):
                 raise TimeoutError("the streams stand still")

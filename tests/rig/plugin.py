@@ -1,11 +1,17 @@
-"""The `rig` fixture: real SGLang servers for tests in any folder. Skips where the rig is not made."""
+"""The `rig` fixture: real SGLang servers for tests in any folder.
+
+Where the rig is not made, tests that ask for it are skipped; with SPECCTL_RIG_REQUIRED set they fail.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,10 +56,33 @@ class Rig:
             nursery.close()
 
 
+def group_of(nodeid: str) -> str:
+    """Tests of one file run in one process; the rig's tests of one worker and algorithm do, across files."""
+    file, _, rest = nodeid.partition("::")
+    named = re.search(r"\[(v[12]-EAGLE3?)-", rest)
+    return named[1] if named and Path(file).parent.name == "rig" else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadgroup` keeps together what `group_of` names, with or without marks."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return ByGroup(config, log)
+
+
 @pytest.fixture(scope="session")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """Starts servers; see `Rig`."""
     reason = environment.why_not()
+    if reason and os.environ.get("SPECCTL_RIG_REQUIRED"):
+        pytest.fail(reason)
     if reason:
         pytest.skip(reason)
     made = Rig(tmp_path_factory.mktemp("rig"))

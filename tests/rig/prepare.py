@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,8 @@ PYTHON = "3.11"  # what the lock with a CPU build of torch is made for
 LOCKS = environment.ROOT / "specctl" / "base" / "locks"
 # in order: torch's CPU build from an index that has it; the usual build, which also runs without a GPU
 TARGETS = ("cpu", "cpu-plain")
+# for structured output; the CPU locks leave it out, so it comes from the full one
+GRAMMAR = ("xgrammar", "ninja")
 
 Say = Callable[[str], None]
 
@@ -50,6 +53,19 @@ def install_argv(uv: str, python: Path, lock: Path, torch_index: str | None) -> 
     return argv
 
 
+def pins_of(lock: str, names: Sequence[str]) -> str:
+    """The entries of some packages, hashes included, out of a lock's text.
+
+    Raises:
+        CannotPrepare: the lock has no such package.
+    """
+    entries = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
+    found = [entry for entry in entries if entry.split("==")[0] in names]
+    if len(found) != len(names):
+        raise CannotPrepare(f"the lock does not name each of {', '.join(names)}")
+    return "".join(found)
+
+
 def _run(argv: Sequence[str], what: str, env: Mapping[str, str] | None = None) -> str:
     done = subprocess.run(argv, capture_output=True, text=True, env=env, cwd=environment.ROOT)
     if done.returncode:
@@ -74,7 +90,8 @@ def make_venv(say: Say) -> None:
     folder, env = environment.HOME / "venv", uv_environment(os.environ)
     stamp = folder / "made-from"
     texts = {target: (LOCKS / f"{BASE}-{target}.txt").read_text() for target in TARGETS}
-    wanted = {target: hashlib.sha256(text.encode()).hexdigest() for target, text in texts.items()}
+    grammar = pins_of((LOCKS / f"{BASE}-cuda.txt").read_text(), GRAMMAR)
+    wanted = {target: hashlib.sha256((text + grammar).encode()).hexdigest() for target, text in texts.items()}
     if any(_stamp(stamp, sha) for sha in wanted.values()):
         return
     failures = []
@@ -86,6 +103,10 @@ def make_venv(say: Say) -> None:
             lock = LOCKS / f"{BASE}-{target}.txt"
             index = os.environ.get("SPECCTL_TORCH_INDEX")
             _run(install_argv(_uv(), folder / "bin" / "python", lock, index), "installing", env)
+            more = folder / "grammar.txt"
+            more.write_text(grammar)
+            argv = install_argv(_uv(), folder / "bin" / "python", more, None)
+            _run([*argv, "--no-deps"], "installing", env)
         except CannotPrepare as exc:
             failures.append(str(exc))
             continue

@@ -26,8 +26,12 @@ STRICT = ("SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY", "1")  # SGLang's own cou
 
 
 def both(*flags: str, **more: Any) -> list[object]:
+    """Each worker with one algorithm; with the other one too in the full matrix."""
     common: dict[str, Any] = {"threshold": THRESHOLD, "flags": flags, **more}
-    return params([Spec("v1", "EAGLE", **common), Spec("v2", "EAGLE3", **common)])
+    return [
+        *params([Spec("v1", "EAGLE", **common), Spec("v2", "EAGLE3", **common)]),
+        *params([Spec("v1", "EAGLE3", **common), Spec("v2", "EAGLE", **common)], pytest.mark.slow),
+    ]
 
 
 def check(rig: Rig, spec: Spec, pool: int = 8192) -> None:
@@ -51,10 +55,10 @@ def test_prompts_in_chunks_between_plain_steps(rig: Rig, spec: Spec) -> None:
     assert max(prompts.values()) > 32, "prompts must need several chunks"
 
 
-@pytest.mark.parametrize("spec", both("--page-size", "16", "--max-total-tokens", "640"))
+@pytest.mark.parametrize("spec", both("--page-size", "16", "--max-total-tokens", "512"))
 def test_requests_retracted_for_lack_of_memory_come_back_right(rig: Rig, spec: Spec) -> None:
-    check(rig, spec, pool=640)
-    assert rig.run(spec, LOAD).pool_flushed.retracted >= 3, "the pool must have been too small"
+    check(rig, spec, pool=512)
+    assert rig.run(spec, LOAD).pool_flushed.retracted >= 2, "the pool must have been too small"
 
 
 @pytest.mark.parametrize("spec", both(hooks=("probe", "retract")))
@@ -68,6 +72,7 @@ def test_the_slots_add_up_in_every_single_step(rig: Rig, spec: Spec) -> None:
     check(rig, spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", both("--disable-overlap-schedule"))
 def test_without_the_overlap_scheduler(rig: Rig, spec: Spec) -> None:
     check(rig, spec)

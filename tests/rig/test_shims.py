@@ -28,15 +28,13 @@ def checked(worker: str, algorithm: str, *flags: str) -> Spec:
 
 @pytest.mark.parametrize(
     "spec",
-    params(
-        [
-            checked("v1", "EAGLE"),
-            checked("v2", "EAGLE3"),
-            checked("v1", "EAGLE3", *TREE),
-            checked("v1", "EAGLE", *PAGES),
-            checked("v2", "EAGLE", *PAGES),
-        ]
-    ),
+    [
+        *params([checked("v1", "EAGLE"), checked("v2", "EAGLE", *PAGES)]),
+        *params(
+            [checked("v2", "EAGLE3"), checked("v1", "EAGLE3", *TREE), checked("v1", "EAGLE", *PAGES)],
+            pytest.mark.slow,
+        ),
+    ],
 )
 def test_kernels_leave_the_same_tensors_as_in_tritons_own_interpreter(rig: Rig, spec: Spec) -> None:
     result = rig.run(spec, TINY)  # a difference ends the server
