@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,6 +135,41 @@ def test_a_tree_of_drafts_and_its_logprobs_survive_switches(rig: Rig) -> None:
     same_as_plain(rig, spec, load)
     for rid, answer in rig.run(spec, load).answers.items():
         assert len(answer.meta["output_token_logprobs"]) == len(answer.tokens), rid
+
+
+GRAMMAR = ("--grammar-backend", "xgrammar")
+PLAIN_GRAMMAR = replace(reference.PLAIN, flags=(*reference.PLAIN.flags, *GRAMMAR))
+# words by their first digit in turn; every word that begins right is a whole one, so nothing gets stuck
+IN_TURN = "((t[12][0-9]*)(t[34][0-9]*))*"
+
+
+@pytest.mark.parametrize(
+    "spec", params([Spec(s.worker, s.algorithm, threshold=THRESHOLD, flags=GRAMMAR) for s in (V1, V2)])
+)
+def test_text_follows_its_grammar_across_switches_and_is_the_plain_servers(rig: Rig, spec: Spec) -> None:
+    load = make(**SHORT, sampling={"regex": IN_TURN})
+    result = rig.run(spec, load)
+    assert not differing(result.texts, rig.reference(load, PLAIN_GRAMMAR))
+    assert differing(result.texts, rig.reference(make(**SHORT))), "the grammar must have changed the text"
+    assert {step["on"] for step in result.steps} == {True, False}
+    for answer in result.answers.values():
+        digits = [str(token)[0] for token in answer.tokens]
+        assert all(d in "12" for d in digits[::2])
+        assert all(d in "34" for d in digits[1::2])
+    assert (result.pool_flushed.free, result.pool_flushed.rows) == (8192, 12)
+
+
+def test_a_grammar_that_gets_stuck_ends_its_request_only(rig: Rig) -> None:
+    """`t14` is a word and the beginning of one of three digits: nothing may follow it."""
+    stuck = Request("stuck", (5, 77, 300), 20, {"regex": "(t1[0-9][0-9])*"})
+    fine = Request("fine", (5, 77, 300), 20, {"regex": IN_TURN})
+    load = Load(streams=(stuck, fine), parallel=2)
+    expected = rig.reference(load, PLAIN_GRAMMAR)
+    with rig.serve(Spec("v1", threshold=0, flags=GRAMMAR)) as server, ThreadPoolExecutor(2) as pool:
+        answers = dict(zip(("stuck", "fine"), pool.map(server.client.generate, load.streams), strict=True))
+        assert server.client.generate(Request("after", (5, 6), 8)).finish == "length"
+    assert (answers["stuck"].finish, answers["fine"].finish) == ("abort", "length")
+    assert not differing({rid: answer.tokens for rid, answer in answers.items()}, expected)
 
 
 @both_workers

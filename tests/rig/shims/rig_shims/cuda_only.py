@@ -14,6 +14,7 @@ def register(after_import: Register) -> None:
     after_import("sglang.srt.speculative.eagle_info", _sampling_kernels)
     after_import("sglang.srt.speculative.eagle_info_v2", _sampling_kernels)
     after_import("sglang.srt.speculative.eagle_info_v2", _claims_cuda)
+    after_import("sglang.srt.constrained.xgrammar_backend", _grammar_mask)
 
 
 def _torch_like_a_gpu(_: ModuleType) -> None:
@@ -48,3 +49,10 @@ def _sampling_kernels(module: ModuleType) -> None:
 
 def _claims_cuda(module: ModuleType) -> None:
     module._is_cuda = True  # assign_extend_cache_locs_func returns None on other devices
+
+
+def _grammar_mask(module: ModuleType) -> None:
+    import xgrammar
+
+    # SGLang asks for this attribute on a CPU and defines it nowhere
+    module.XGrammarGrammar.apply_vocab_mask_cpu = staticmethod(xgrammar.apply_token_bitmask_inplace)
