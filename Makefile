@@ -44,8 +44,8 @@ test: lint packages rig ## All tests but the long matrix
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m 'not slow and not gpu'
 
 .PHONY: matrix
-matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig
+matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig, and the whole story
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig tests/demo
 
 .PHONY: clean
 clean: ## Remove what was made here

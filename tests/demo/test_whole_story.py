@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.rig
+@pytest.mark.slow
 @pytest.mark.timeout(2400)
 def test_a_real_sglang_is_deployed_proven_broken_and_rolled_back_over_ssh() -> None:
     if reason := environment.why_not():
