@@ -41,11 +41,11 @@ lint: $(VENV)/made ## Linter, formatter, type checker
 
 .PHONY: test
 test: lint packages rig ## All tests but the long matrix
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m 'not slow and not gpu'
+	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m 'not slow and not gpu'
 
 .PHONY: matrix
 matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig, and the whole story
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig tests/demo
+	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig tests/demo
 
 .PHONY: clean
 clean: ## Remove what was made here
