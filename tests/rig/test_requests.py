@@ -159,13 +159,14 @@ def test_text_follows_its_grammar_across_switches_and_is_the_plain_servers(rig: 
     assert (result.pool_flushed.free, result.pool_flushed.rows) == (8192, 12)
 
 
-def test_a_grammar_that_gets_stuck_ends_its_request_only(rig: Rig) -> None:
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_grammar_that_gets_stuck_ends_its_request_only(rig: Rig, worker: str) -> None:
     """`t14` is a word and the beginning of one of three digits: nothing may follow it."""
     stuck = Request("stuck", (5, 77, 300), 20, {"regex": "(t1[0-9][0-9])*"})
     fine = Request("fine", (5, 77, 300), 20, {"regex": IN_TURN})
     load = Load(streams=(stuck, fine), parallel=2)
     expected = rig.reference(load, PLAIN_GRAMMAR)
-    with rig.serve(Spec("v1", threshold=0, flags=GRAMMAR)) as server, ThreadPoolExecutor(2) as pool:
+    with rig.serve(Spec(worker, threshold=0, flags=GRAMMAR)) as server, ThreadPoolExecutor(2) as pool:
         answers = dict(zip(("stuck", "fine"), pool.map(server.client.generate, load.streams), strict=True))
         assert server.client.generate(Request("after", (5, 6), 8)).finish == "length"
     assert (answers["stuck"].finish, answers["fine"].finish) == ("abort", "length")

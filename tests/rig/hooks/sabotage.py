@@ -96,13 +96,15 @@ def _damaged_kv(controller: ModuleType) -> None:
 def _uncounted_token(step_v1: ModuleType) -> None:
     """A plain step forgets to say that its token's slot is in use."""
 
-    def _accept(reqs: Any, tokens: Any) -> Any:
-        out = accept(reqs, tokens)
+    def _accept(*arguments: Any) -> Any:
+        reqs, _ = arguments[-2:]
+        out = accept(*arguments)
         reqs[0].kv_committed_len -= 1
         reqs[0].kv_allocated_len -= 1
         return out
 
-    accept = _replace(step_v1.PlainStepV1, "_accept", staticmethod(_accept))
+    static = isinstance(vars(step_v1.PlainStepV1)["_accept"], staticmethod)
+    accept = _replace(step_v1.PlainStepV1, "_accept", staticmethod(_accept) if static else _accept)
 
 
 KINDS: dict[str, tuple[str, Patch]] = {
