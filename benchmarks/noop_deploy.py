@@ -2,8 +2,8 @@
 
 noop_deploy.py [--hosts 3] [--rounds 5]     on lab hosts (tests/lab), which it starts and removes; needs root
 
-Round trips are what the tool can answer for; wall time also tells how busy the machine was, so the load and the
-CPU seconds of the operator's process stand beside it.
+Round trips are what the tool can answer for. Wall time also tells how busy the machine was, so the load and
+the CPU seconds of the operator's process stand beside it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def trips(site: Site, distribution: Path) -> dict[str, float]:
     hosts = load_inventory(site.inventory, environ={}).hosts
     for config in hosts:
         if engine.plan(config, make).changes:
-            raise SystemExit(f"{config.name} has something to do: this would not measure a deploy without changes")
+            raise SystemExit(f"{config.name} has something to do: that is not what is measured here")
     return {verb: number / len(hosts) for verb, number in sorted(calls.items())}
 
 
@@ -109,7 +109,8 @@ def middle(rows: list[dict[str, float]], name: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args()

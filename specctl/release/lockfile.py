@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.markers import Marker
 from packaging.utils import canonicalize_name
 
 from specctl.errors import UsageError
@@ -32,6 +31,8 @@ class Pin:
         """Whether an environment (PEP 508 variables that differ from a Linux host's) needs it."""
         if not self.marker:
             return True
+        from packaging.markers import Marker  # slow to import, and only asked for when packages are installed
+
         linux = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
         linux["implementation_name"], linux["platform_python_implementation"] = "cpython", "CPython"
         return Marker(self.marker).evaluate({**linux, **environment})

@@ -19,7 +19,7 @@ from specctl.service.systemd_unit import render_unit
 
 START_S = 90.0  # for `systemctl start` of a Type=exec unit: fork and exec, not the model's loading
 READ_S = 120.0
-JOURNAL = source("journal_entry", "journal_limits", "journal")
+JOURNAL = ("journal_entry", "journal_limits", "journal")  # programs that read the journal on the host
 SETTLE_S = 15.0  # for the manager to notice that the processes are gone
 
 
@@ -171,7 +171,7 @@ class SystemdService:
             "full": self.sudo or self.account.uid == 0,
             "journalctl": ["journalctl"],
         }
-        raw = self.host.script(JOURNAL, params, timeout_s=READ_S * 3, sudo=self.sudo)
+        raw = self.host.script(source(*JOURNAL), params, timeout_s=READ_S * 3, sudo=self.sudo)
         return as_log_slice(raw, f"journal of {self.name} on {self.host.name}, {cursor.words}")
 
     def follow(

@@ -12,7 +12,7 @@ from specctl.service.onhost import source as service_source
 from specctl.service.systemd import JOURNAL
 
 PROGRAMS = {
-    "journal": JOURNAL,
+    "journal": service_source(*JOURNAL),
     "textlog": service_source("textlog"),
     "processes": service_source("processes"),
     "supervisord": service_source("supervisord"),

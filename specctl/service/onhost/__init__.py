@@ -7,7 +7,7 @@ instance, is the same code for `verify` on the host and for `logs -f` here).
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import functools
 from importlib import resources
 
 
@@ -16,9 +16,10 @@ def source(*names: str) -> str:
     return joined(__name__, names)
 
 
-def joined(package: str, names: Sequence[str]) -> str:
+@functools.cache
+def joined(package: str, names: tuple[str, ...]) -> str:
     """Programs of a package one after the other; their imports of each other are left out, as they then
-    share one namespace."""
+    share one namespace. Put together once, and only when a host is asked."""
     parts = [resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8") for name in names]
     return "\n".join(["from __future__ import annotations", *map(_alone, parts), ""])
 
