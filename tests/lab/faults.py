@@ -44,7 +44,8 @@ class Faults:
     def slow(self, rate: str = "256kbit") -> None:
         """Limit the network in both directions; `rate` as tc writes it."""
         self._mark()
-        self.machine.cable.shape("replace", "root", "tbf", "rate", rate, "burst", "16kb", "latency", "400ms")
+        # a queue of one second: with a shorter one the losses, not the rate, decide how slow it is
+        self.machine.cable.shape("replace", "root", "tbf", "rate", rate, "burst", "16kb", "latency", "1s")
 
     def freeze(self) -> None:
         """Stop every process of the host; its kernel still accepts connections."""

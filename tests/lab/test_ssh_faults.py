@@ -170,9 +170,9 @@ def test_a_reboot_under_a_command_is_a_lost_link_and_the_next_call_connects_agai
 
 
 def test_a_slow_link_is_not_a_lost_one(in_lab: Lab, reach: Callable[..., SshHost], tmp_path: Path) -> None:
-    data = bytes(range(256)) * 1200  # 300 KB at 512 kbit/s: about 5 s, longer than the command timeout below
+    data = bytes(range(256)) * 2000  # 500 KB at 512 kbit/s: about 8 s, longer than the command timeout below
     (tmp_path / "f").write_bytes(data)
-    host = reach(command_timeout_s=3.0)
+    host = reach(command_timeout_s=5.0)
     host.run(["true"])
     in_lab.faults("h1").slow("512kbit")
     assert host.put(tmp_path / "f", "/srv/app/slow", sha256=hashlib.sha256(data).hexdigest())

@@ -170,6 +170,8 @@ def test_a_grammar_that_gets_stuck_ends_its_request_only(rig: Rig, worker: str) 
         answers = dict(zip(("stuck", "fine"), pool.map(server.client.generate, load.streams), strict=True))
         assert server.client.generate(Request("after", (5, 6), 8)).finish == "length"
     assert (answers["stuck"].finish, answers["fine"].finish) == ("abort", "length")
+    if worker == "v1":  # ends at once; the plain server lets one token follow that nothing constrains
+        expected["stuck"] = expected["stuck"][:-1]
     assert not differing({rid: answer.tokens for rid, answer in answers.items()}, expected)
 
 

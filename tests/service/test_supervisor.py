@@ -37,8 +37,8 @@ def test_a_restart_is_a_new_invocation_and_its_marker_lies_after_the_cursor(site
     assert service.stop(5).was_running is False
     service.start()
     until(lambda: healthy(site.server.port))
+    until(lambda: service.state().running)
     first = service.state()
-    assert first.running
     assert (first.active, first.sub) == ("active", "RUNNING")
     cursor = service.restart(10, port=site.server.port)
     until(lambda: healthy(site.server.port))
@@ -56,7 +56,7 @@ def test_a_changed_unit_takes_effect_at_the_next_restart(site: Site) -> None:
     site.service.restart(10)
     until(lambda: healthy(site.server.port))
     assert site.service.install(site.unit(no_marker="1"))
-    assert site.service.state().running
+    until(lambda: site.service.state().running)
     cursor = site.service.restart(10, port=site.server.port)
     until(lambda: healthy(site.server.port))
     found = site.service.lines_since(cursor, match=[MARK])

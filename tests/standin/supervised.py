@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -78,7 +79,8 @@ class Site:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A root whose supervisor is the one of this environment (its own venv is made in another test)."""
     # a UNIX socket's path has little room, pytest's folders are long
-    folder = tmp_path_factory.getbasetemp().parent / f"sv{os.getpid()}"
+    # and each package that uses this fixture gets a root of its own
+    folder = Path(tempfile.mkdtemp(prefix="sv", dir=tmp_path_factory.getbasetemp().parent))
     install_release(folder, "main")
     bin_ = folder / "supervisor/venv/bin"
     bin_.mkdir(parents=True)

@@ -85,11 +85,10 @@ class PlainStepV1(Controller):
             req.kv_committed_len += 1
             req.kv_allocated_len = req.kv_committed_len
             req.check_finished()
-            if req.finished():
-                continue
-            unfinished.append(i)
-            if req.grammar is not None:
+            if not req.finished() and req.grammar is not None:
                 _advance_grammar(req, token)
+            if not req.finished():
+                unfinished.append(i)
         return unfinished
 
     def _next_draft_input(self, batch, worker_batch, old, positions, unfinished, hidden, tokens):
@@ -130,12 +129,17 @@ class PlainStepV1(Controller):
 
 
 def _advance_grammar(req, token) -> None:
-    """A token that the grammar refuses ends its request at the next step, as it does without speculation."""
+    """A token that the grammar refuses ends its request.
+
+    Without speculation that happens one token later, which nothing constrains any more. Here it is at once:
+    the next step may be a verify step, and that lets the refusal end the server.
+    """
     try:
         req.grammar.accept_token(token)
     except ValueError as exc:
         logger.error(f"Grammar accept_token failed for req {req.rid} with token {token}: {exc}")
         req.to_finish = FINISH_ABORT()
+        req.check_finished()
 
 
 def _append_logprobs(reqs, tokens, logits) -> None:
