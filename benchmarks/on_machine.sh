@@ -1,5 +1,6 @@
 #!/bin/bash
 # on_machine.sh ARCHIVES OUT RUN-ARGUMENTS..
+# Arguments are those of `run.py run`, or `campaign NAME ..`.
 # On the GPU machine, from the repository's root: unpack what `run.py pack` made, run, leave pieces and logs in OUT.
 # BENCH_SCRATCH: where to unpack and keep compiled kernels (default: a folder below ~/.cache); reused if it is there.
 # A file cache.tar.xz among the archives (an earlier OUT's) spares the kernels' compilation.
@@ -25,7 +26,9 @@ if [ -f "$archives/cache.tar.xz" ]; then unpack "$archives/cache.tar.xz" "$scrat
 
 pieces=()
 [ -d "$archives/done" ] && pieces=(--done "$archives/done")
-python3 benchmarks/run.py run "$@" --out "$out" --work "$scratch/work" --models "$scratch/models" \
+verb=run
+if [ "$1" = campaign ]; then verb=campaign && shift; fi
+python3 benchmarks/run.py $verb "$@" --out "$out" --work "$scratch/work" --models "$scratch/models" \
     --tiny "$archives/tiny" --site "$scratch/site" ${pieces[@]+"${pieces[@]}"}
 code=$?
 tar -C "$scratch/work" -cJf "$out/logs.tar.xz" . 2>/dev/null

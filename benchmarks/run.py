@@ -2,6 +2,7 @@
 
 run.py pack OUT --sglang WHEEL          archives for a GPU machine without internet
 run.py run EXPERIMENT.. --out DIR       start the servers, run what is not done yet, until the deadline
+run.py campaign NAME --out DIR          a whole measurement, piece after piece; call it again to go on
 run.py report PIECE..                   merge pieces: the table, the plot, results/, the README's table
 run.py list                             the experiments
 """
@@ -182,6 +183,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb, rest = (argv[0], argv[1:]) if argv else ("", [])
     if verb == "run":
         return run(rest)
+    if verb == "campaign":
+        from benchmarks import campaign
+
+        return campaign.main(rest, run)
     if verb == "pack":
         from benchmarks import pack
 
