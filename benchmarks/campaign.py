@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Piece:
-    """Arguments of one `run.py run`; `least_s`: with fewer seconds left it is not begun, its servers need them."""
+    """Arguments of one `run.py run`; with fewer than `least_s` seconds left it is not begun."""
 
     words: str
     least_s: float = 60.0
