@@ -161,8 +161,9 @@ def _check_route(host: HostConfig, server: ServerFacts) -> None:
     problem = ""
     if expected.worker is None:
         problem = "its arguments select no speculative worker"
-    elif expected.covers and expected.worker not in expected.covers:
-        problem = f"its arguments select {expected.worker}, the overlay covers {', '.join(expected.covers)}"
+    elif expected.worker not in expected.covers:
+        covered = " and ".join(expected.covers) or "no worker class at all"
+        problem = f"its arguments select {expected.worker}, the distribution overlays {covered}"
     if problem:
         raise PlanRefused(
             f"server {expected.server} on {host.name} has a threshold that would do nothing: {problem}",

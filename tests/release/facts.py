@@ -49,7 +49,7 @@ def expectation(case: Mapping[str, Any], server: str = "main") -> Expectation:
         worker=case.get("worker", "EAGLEWorker"),
         threshold=16,
         url="http://127.0.0.1:30000",
-        covers=tuple(case.get("covers", ())),
+        covers=tuple(case.get("covers", ("EAGLEWorker", "EAGLEWorkerV2"))),
     )
 
 
