@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import traceback
 
 import click
 
 from specctl import __version__
 from specctl.cli.output import Output
-from specctl.errors import SpecctlError
+from specctl.errors import SpecctlError, internal_error
 from specctl.exits import ExitCode
 
 # verb -> (module, attribute); loaded when asked for, so that `--help` and completion stay quick
@@ -88,4 +90,9 @@ def main(argv: list[str] | None = None) -> None:
     except SpecctlError as exc:
         Output.create(as_json=as_json).error(exc)
         code = int(exc.exit_code)
+    except Exception as exc:
+        if os.environ.get("SPECCTL_TRACEBACK"):
+            traceback.print_exc()
+        Output.create(as_json=as_json).error(internal_error(exc))
+        code = int(ExitCode.FAILED)
     sys.exit(code if isinstance(code, int) else int(ExitCode.OK))

@@ -12,7 +12,7 @@ import click
 
 from specctl.cli.output import Output
 from specctl.cli.release_progress import StepProgress
-from specctl.cli.release_view import show_plans, show_results
+from specctl.cli.release_view import show_errors, show_plans, show_results
 from specctl.config.model import HostConfig
 from specctl.errors import SpecctlError, UsageError
 from specctl.exits import ExitCode
@@ -45,7 +45,7 @@ class Command:
 
     def run(self) -> ExitCode:
         """Plan, ask, do, show."""
-        progress = StepProgress(self.output)
+        progress = StepProgress(self.output, self.ports.clock.monotonic)
         engine = Engine(self.ports, self.fleet.stop, progress.step, progress.detail, self._tell_broken_lock)
         plans, errors = gather_plans(engine, self.hosts, self.make)
         if self.dry_run:
@@ -61,7 +61,9 @@ class Command:
             if not plan.changes:
                 return unchanged(plan)
             seen = None if self.yes else plan.digest
-            return engine.run(config, self.make, command=self.name, what=self.what, seen=seen)
+            result = engine.run(config, self.make, command=self.name, what=self.what, seen=seen)
+            progress.ended(result)
+            return result
 
         self.fleet.on_interrupt = self._interrupted
         with progress.shown({name: len(plan.actions) for name, plan in todo.items()}):
@@ -80,8 +82,7 @@ class Command:
                 hint=f"look first: specctl {self.name} --dry-run; then give --yes",
             )
         show_plans(self.output, plans)
-        for error in errors.values():
-            self.output.error(error)
+        show_errors(self.output, errors)
         click.confirm(
             f"\n{self.name} {counted(sum(p.changes for p in plans), 'host')}?", abort=True, err=True
         )
@@ -139,9 +140,7 @@ def show_dry_run(
         )
         return code
     show_plans(output, plans)
-    for host, error in errors.items():
-        error.context = {"host": host, **error.context}
-        output.error(error)
+    show_errors(output, errors)
     return code
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from specctl.config.arguments import DRAFT_MODEL, find
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.host import programs
-from specctl.host.errors import HostError
 from specctl.host.protocol import Host
+from specctl.host.shape import shaped
 
 
 @dataclass(frozen=True)
@@ -185,14 +185,7 @@ def parse(host: str, raw: object, *, asked: float, answered: float) -> Facts:
     Raises:
         HostError: the answer does not look like that program's.
     """
-    try:
-        return _facts(host, raw, asked, answered)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise HostError(
-            f"{host} answered something that are no facts",
-            code="no-facts",
-            context={"host": host, "cause": f"{type(exc).__name__}: {exc}", "answer": repr(raw)[:500]},
-        ) from exc
+    return shaped(host, "facts", raw, lambda found: _facts(host, found, asked, answered))
 
 
 def _facts(host: str, raw: Mapping[str, Any], asked: float, answered: float) -> Facts:

@@ -17,7 +17,7 @@ from specctl.host.capture import Capture
 from specctl.host.commands import CommandHost
 from specctl.host.errors import CommandFailed, HostTimeout
 from specctl.host.feeder import Feeder
-from specctl.host.protocol import Result
+from specctl.host.protocol import Result, tail_of
 
 _READ = 64 << 10  # bytes
 _LATE_OUTPUT_S = 0.5  # how long output is waited for once the command has ended
@@ -135,14 +135,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def timed_out(host: str, call: Call, out: Capture, err: Capture) -> HostTimeout:
     """The error of a command that did not end by its deadline."""
-    tail = (err.value().strip() or out.value().strip()).decode("utf-8", "replace").splitlines()[-15:]
+    tail = tail_of(err.value().strip() or out.value().strip())
     what = "got no further" if call.stall else "did not end"
     return HostTimeout(
         f"{call.shown[0]} {what} within {call.timeout_s:g} s on {host}",
         context={
             "host": host,
             "command": command.shown(call.shown),
-            "output so far": "\n".join(tail) or "(none)",
+            "output so far": tail or "(none)",
         },
         hint="it may still be running there; every step of specctl can be repeated",
     )

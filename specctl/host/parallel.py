@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from specctl.errors import SpecctlError
+from specctl.errors import SpecctlError, internal_error, let_go
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -32,14 +32,17 @@ def each(
 ) -> list[Outcome[K, T]]:
     """Ask all, at most `width` at once; outcomes in the order of `keys`, `on_done` as they come.
 
-    Only a `SpecctlError` is an outcome; anything else is a fault of ours and is raised.
+    Whatever is raised for one host is its outcome alone: what one host answers must not hide what became of
+    the others. Anything but a `SpecctlError` becomes one with the code "internal".
     """
 
     def one(key: K) -> Outcome[K, T]:
         try:
             return Outcome(key, ask(key), None)
         except SpecctlError as exc:
-            return Outcome(key, None, exc)
+            return Outcome(key, None, let_go(exc))
+        except Exception as exc:
+            return Outcome(key, None, internal_error(exc, host=str(getattr(key, "name", key))))
 
     if not keys:
         return []

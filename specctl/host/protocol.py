@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+TAIL_LINES = 15
+TAIL_BYTES = 8 << 10
+
 
 @dataclass(frozen=True)
 class Result:
@@ -31,8 +34,13 @@ class Result:
     @property
     def tail(self) -> str:
         """The last lines of stderr (of stdout when stderr is empty), for an error's context."""
-        text = (self.stderr if self.stderr.strip() else self.stdout).decode("utf-8", "replace")
-        return "\n".join(text.rstrip().splitlines()[-15:])
+        return tail_of(self.stderr if self.stderr.strip() else self.stdout)
+
+
+def tail_of(data: bytes) -> str:
+    """The last lines of an output as text; a line without an end gives its end."""
+    text = data[-TAIL_BYTES:].decode("utf-8", "replace")
+    return "\n".join(text.rstrip().splitlines()[-TAIL_LINES:])
 
 
 class Host(Protocol):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from specctl.errors import SpecctlError, UsageError
+from specctl.errors import SpecctlError, UsageError, internal_error, let_go
 from specctl.release.result import HostResult, Outcome
 from specctl.release.words import silent
 
@@ -156,11 +156,11 @@ class Fleet:
         if self.stop.is_set():
             return HostResult(name(item), Outcome.INTERRUPTED, state="not begun; the host was not touched")
         try:
-            return work(item)
+            result = work(item)
         except SpecctlError as exc:
-            return HostResult(name(item), Outcome.FAILED, error=exc)
+            result = HostResult(name(item), Outcome.FAILED, error=exc)
         except Exception as exc:  # a defect on one host must not hide what became of the others
-            error = SpecctlError(
-                f"{type(exc).__name__}: {exc}", code="internal", context={"host": name(item)}
-            )
-            return HostResult(name(item), Outcome.FAILED, error=error)
+            result = HostResult(name(item), Outcome.FAILED, error=internal_error(exc, host=name(item)))
+        if result.error is not None:
+            let_go(result.error)
+        return result

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from specctl.host.shape import misfit, shaped
 from specctl.release.clock import Operator
 from specctl.release.errors import LockDenied, LockHeld, LockLost, UndoneByHost
 from specctl.release.remote import Remote
@@ -103,7 +104,8 @@ class HostLock:
             "pid": self.operator.pid,
             "boot": self.operator.boot,
         }
-        return self.remote.program("lock", op=op, info=info, **params)
+        answer = self.remote.program("lock", op=op, info=info, **params)
+        return shaped(self.remote.host.name, "lock", answer, lambda raw: dict(raw.items()))
 
 
 def is_stale(info: LockInfo, operator: Operator) -> bool:
@@ -112,7 +114,10 @@ def is_stale(info: LockInfo, operator: Operator) -> bool:
 
 
 def info_from(raw: Mapping[str, Any] | None) -> LockInfo | None:
-    return LockInfo(**{**raw, "processes": tuple(raw.get("processes", ()))}) if raw else None
+    if not raw:
+        return None
+    made = LockInfo(**{**raw, "processes": tuple(raw.get("processes", ()))})
+    return None if misfit(made, LockInfo) else made
 
 
 def held_error(host: str, info: LockInfo | None) -> LockHeld:
@@ -131,7 +136,8 @@ def held_error(host: str, info: LockInfo | None) -> LockHeld:
         f"{host} is locked by {info.who} on {info.where}",
         context={
             "host": host,
-            "since": info.since,
+            "held": info.age,
+            "since": f"{info.since} by the clock of {info.where}",
             "for": info.what,
             "at": info.step or "?",
             "why it counts": why,

@@ -99,7 +99,7 @@ class LockInfo:
     who: str
     where: str
     what: str
-    since: str
+    since: str  # ISO 8601, by the clock of `where`, which may be wrong
     pid: int
     boot: str  # boot id of the holder's machine, so that its process can be looked up there
     step: str = ""
@@ -108,8 +108,21 @@ class LockInfo:
     )
     processes: tuple[int, ...] = ()  # processes of that run which are still alive on this host
 
+    age_s: float | None = None  # seconds since it was taken, by the host; None: before the host restarted
+
+    @property
+    def age(self) -> str:
+        """For how long it is held. No time of day: clocks of holder, host and reader may differ by hours."""
+        if self.age_s is None:
+            return "from before the host restarted"
+        minutes, seconds = divmod(int(self.age_s), 60)
+        hours, minutes = divmod(minutes, 60)
+        parts = ((hours, "h"), (minutes, "min"), (seconds, "s"))
+        shown = [f"{number} {unit}" for number, unit in parts if number][:2]
+        return f"for {' '.join(shown) or '0 s'} by the host's clock"
+
     def describe(self) -> str:
-        text = f"{self.who} on {self.where} since {self.since}, for {self.what}"
+        text = f"{self.who} on {self.where}, {self.age}, for {self.what}"
         return f"{text}, at {self.step}" if self.step else text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specctl.errors import SpecctlError
+from specctl.errors import SpecctlError, internal_error
 from specctl.host.errors import HostTimeout, Unreachable
 from specctl.release.actions.base import Action
 from specctl.release.context import PATIENCE_S, Context
@@ -47,7 +47,7 @@ def as_specctl_error(exc: Exception, host: str, action: Action | None) -> Specct
     """The same failure, with host and step in its context."""
     step = label(action) if action else "start"
     if not isinstance(exc, SpecctlError):
-        exc = SpecctlError(f"{type(exc).__name__}: {exc}", code="internal")
+        exc = internal_error(exc)
     exc.context = {
         "host": host,
         "step": step,

@@ -9,6 +9,7 @@ from specctl.config.model import HostConfig, SecretRef, ServerConfig
 from specctl.config.secrets import Secret
 from specctl.evidence.model import Expectation
 from specctl.host.protocol import Host
+from specctl.host.shape import shaped
 from specctl.release.deploy_plan import HostFacts, Installer
 from specctl.release.remote import Remote
 from specctl.release.secret import secret_digest
@@ -33,7 +34,7 @@ class Surveyor:
         units = units or self.units()
         paths = {name: [f.path for f in self.services[name].files(unit)] for name, unit in units.items()}
         remote = Remote(self.host, self.config.root, "survey", self.config.sudo)
-        return HostState.from_json(remote.program("state", units=paths))
+        return shaped(self.host.name, "state", remote.program("state", units=paths), HostState.from_json)
 
     def units(self) -> dict[str, Unit]:
         """The unit that each server should have."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.host.protocol import Host
+from specctl.host.shape import shaped
 from specctl.release.clock import Clock, Operator, stamp
 from specctl.release.history import Entry, read_history
 from specctl.release.layout import Layout
@@ -56,7 +57,8 @@ def with_values(unit: Unit, values: Values) -> Unit:
 def _deployed(host: Host, config: HostConfig, server: ServerConfig) -> list[Unit]:
     """The units that passed a gate, the newest first."""
     remote = Remote(host, config.root, "survey", config.sudo)
-    state = HostState.from_json(remote.program("state", units={server.name: []}))
+    raw = remote.program("state", units={server.name: []})
+    state = shaped(host.name, "state", raw, HostState.from_json)
     goods = reversed(state.server(server.name).goods)
     return [unit_from_dict(good.unit) for good in goods if good.unit.get("argv")]
 

@@ -64,6 +64,11 @@ def test_an_interrupt_does_not_wait_for_a_host_that_hangs() -> None:
     hanging.set()
 
 
-def test_a_fault_of_ours_is_not_an_outcome() -> None:
-    with pytest.raises(ZeroDivisionError):
-        each([0], lambda number: 1 // number)
+def test_what_nobody_thought_of_on_one_host_hides_no_other_and_says_where_it_came_from() -> None:
+    one, other = each([0, 1], lambda number: 1 // number)
+    assert other.value == 1
+    assert one.error is not None
+    assert one.error.code == "internal"
+    assert "ZeroDivisionError" in one.error.message
+    assert one.error.context["host"] == "0"
+    assert "parallel.py" in one.error.context["where"]

@@ -11,12 +11,13 @@ from typing import Any
 
 
 def read_json(path: str, default: Any = None) -> Any:
-    """A JSON file's value; `default` when there is none or it was cut."""
+    """A JSON file's value; `default` when there is none or it was cut, or where it should be an object."""
     try:
         with open(path, encoding="utf-8") as handle:
-            return json.load(handle)
-    except (OSError, ValueError):
+            value = json.load(handle)
+    except (OSError, ValueError, RecursionError):
         return default
+    return default if isinstance(default, dict) and not isinstance(value, dict) else value
 
 
 def read_bytes(path: str) -> bytes | None:
@@ -117,25 +118,24 @@ def processes_of_run(run: str) -> list[int]:
 
 
 def lock_holder(folder: str) -> dict[str, Any] | None:
-    """Who holds the lock, how long it is overdue, and what of its run is alive here; None: nobody."""
+    """Who holds the lock, since when, how long it is overdue, and what of its run lives here; None: nobody.
+
+    Seconds are of this host's clock since boot, which nobody sets.
+    """
     if not os.path.isdir(folder):
         return None
-    info = read_json(os.path.join(folder, "info.json"))
-    if not isinstance(info, dict):
-        info = {
-            "run": "",
-            "since": "",
-            "boot": "",
-            "pid": 0,
-            "who": "unknown",
-            "where": "unknown",
-            "what": "unknown",
-        }
+    unknown = {"who": "unknown", "where": "unknown", "what": "unknown"}
+    info: dict[str, Any] = {"run": "", "since": "", "boot": "", "pid": 0, **unknown}
+    written = read_json(os.path.join(folder, "info.json"), {})
+    info.update({k: written[k] for k in info if type(written.get(k)) is type(info[k])})
     lease = read_json(os.path.join(folder, "lease.json"), {})
     until = lease.get("until")
-    if until is None or lease.get("boot") != boot_id():
+    if not isinstance(until, (int, float)) or lease.get("boot") != boot_id():
         until = boot_seconds() - 1.0  # no promise, or one from before this host restarted
-    info["step"] = lease.get("step", "")
+    taken = read_json(os.path.join(folder, "taken.json"), {})
+    at = taken.get("at") if taken.get("boot") == boot_id() else None
+    info["age_s"] = boot_seconds() - at if isinstance(at, (int, float)) else None
+    info["step"] = str(lease.get("step", ""))
     info["overdue_s"] = boot_seconds() - until
     info["processes"] = processes_of_run(info["run"]) if info["run"] else []
     return dict(info)

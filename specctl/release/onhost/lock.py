@@ -18,7 +18,7 @@ import shutil
 import uuid
 from typing import Any
 
-from specctl.release.onhost.common import lock_holder, renew_lease, write_json
+from specctl.release.onhost.common import boot_id, boot_seconds, lock_holder, renew_lease, write_json
 
 
 def take(folder: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -37,6 +37,7 @@ def take(folder: str, params: dict[str, Any]) -> dict[str, Any]:
         os.mkdir(folder)
     except FileExistsError:
         return {"taken": False, "held": lock_holder(folder)}
+    write_json(os.path.join(folder, "taken.json"), {"boot": boot_id(), "at": boot_seconds()})
     write_json(os.path.join(folder, "info.json"), params["info"])
     renew_lease(params["root"], params["info"]["run"], params["lease_s"], params["step"])
     return {"taken": True, "broke": broke}

@@ -12,31 +12,39 @@ from typing import Any
 
 from specctl.release.onhost.common import link_target, lock_holder, read_bytes, read_json, unit_digest
 
+PENDING = ("run", "command", "release", "by", "started_at", "journal")
+
+
+def text(value: Any, default: str | None = None) -> Any:
+    """A text as it is; `default` for anything else that somebody may have written there."""
+    return value if isinstance(value, str) else default
+
 
 def describe_release(folder: str, name: str) -> dict[str, Any]:
     complete = read_json(os.path.join(folder, "COMPLETE"))
-    failed = read_json(os.path.join(folder, "FAILED"))
-    if failed is None and os.path.exists(os.path.join(folder, "FAILED")):
-        failed = {"reason": "marked as failed"}
+    failed = None
+    if os.path.exists(os.path.join(folder, "FAILED")):
+        failed = read_json(os.path.join(folder, "FAILED"), {})
     dist = read_json(os.path.join(folder, "dist.json"), {})
+    at = complete.get("at") if isinstance(complete, dict) else None
     return {
         "id": name,
         "complete": isinstance(complete, dict),
-        "failed": failed.get("reason", "marked as failed") if failed is not None else None,
-        "version": dist.get("version"),
-        "completed_at": float(complete.get("at", 0)) if isinstance(complete, dict) else 0.0,
+        "failed": text(failed.get("reason"), "marked as failed") if failed is not None else None,
+        "version": text(dist.get("version")),
+        "completed_at": float(at) if isinstance(at, (int, float)) else 0.0,
     }
 
 
 def describe_server(root: str, name: str, unit: list[str]) -> dict[str, Any]:
     folder = os.path.join(root, "servers", name)
-    good = read_json(os.path.join(folder, "good.json"), {})
+    goods = read_json(os.path.join(folder, "good.json"), {}).get("goods")
     return {
         "name": name,
         "current": link_target(os.path.join(folder, "current")),
-        "goods": good.get("goods", []),
+        "goods": [g for g in goods if isinstance(g, dict)] if isinstance(goods, list) else [],
         "unit_sha256": unit_digest({path: read_bytes(path) for path in unit}),
-        "secrets": read_json(os.path.join(folder, "secrets.json"), {}).get("digest"),
+        "secrets": text(read_json(os.path.join(folder, "secrets.json"), {}).get("digest")),
     }
 
 
@@ -46,12 +54,12 @@ def last_step(journal: str, run: str) -> tuple[str, str | None, bool]:
     for line in (read_bytes(journal) or b"").splitlines():
         try:
             record = json.loads(line.decode("utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(record, dict) or record.get("run") != run:
             continue
         if record.get("event") == "start":
-            step, server, ended = record.get("action", ""), record.get("server"), False
+            step, server, ended = text(record.get("action"), ""), text(record.get("server")), False
         elif record.get("event") == "end":
             ended = True
     return step, server, ended
@@ -59,8 +67,9 @@ def last_step(journal: str, run: str) -> tuple[str, str | None, bool]:
 
 def describe_pending(root: str) -> dict[str, Any] | None:
     pending = read_json(os.path.join(root, "pending.json"))
-    if not isinstance(pending, dict):
+    if not isinstance(pending, dict) or not text(pending.get("run")) or not text(pending.get("journal")):
         return None
+    pending = {k: text(pending.get(k), "") for k in PENDING}
     step, server, ended = last_step(pending["journal"], pending["run"])
     pending.update(step=step, server=server, ended=ended)
     return pending
@@ -70,7 +79,11 @@ def describe_deadman(root: str) -> dict[str, Any] | None:
     for state in ("armed", "firing", "fired", "disarmed"):
         found = read_json(os.path.join(root, "deadman", state + ".json"))
         if isinstance(found, dict):
-            return {"run": found["run"], "state": state, "outcome": found.get("outcome", "")}
+            return {
+                "run": text(found.get("run"), ""),
+                "state": state,
+                "outcome": text(found.get("outcome"), ""),
+            }
     return None
 
 
