@@ -206,6 +206,7 @@ def expect(host: Host, config: HostConfig, server: ServerConfig, distribution: D
         worker="EAGLEWorker",
         threshold=threshold,
         url=f"http://127.0.0.1:{server.port}",
+        covers=("EAGLEWorker", "EAGLEWorkerV2"),
     )
 
 
