@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("specctl.cli.build", "build"),
     "route": ("specctl.cli.route", "route"),
     "hosts": ("specctl.cli.hosts", "hosts"),
+    "sudoers": ("specctl.cli.sudoers", "sudoers"),
     "doctor": ("specctl.cli.doctor", "doctor"),
     "plan": ("specctl.cli.plan", "plan"),
     "diff": ("specctl.cli.plan", "diff"),

@@ -21,7 +21,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Flag:
-    """true or false."""
+    """true or false, or one of some words that mean something between the two."""
+
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

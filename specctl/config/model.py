@@ -112,7 +112,8 @@ class HostConfig:
     base: str = "0.5.9"
     overlays: tuple[str, ...] = ("known-faults", "dynamic-disable")
     root: str = "/opt/specctl"
-    sudo: bool = False
+    sudo: bool = False  # everything on the host runs as root, by `sudo -n`
+    sudo_units: bool = False  # `sudo: units`: nothing but systemctl does, for the units of these servers
     supervisor: Supervisor = Supervisor.SYSTEMD
     environment: EnvironmentKind = EnvironmentKind.LOCKED
     adopt: str | None = None  # the environment to adopt: the folder that holds bin/python

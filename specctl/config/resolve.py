@@ -81,6 +81,8 @@ class Resolver:
             fields["overlays"] = tuple(_texts(own["overlays"]))
         if "wheelhouse" in own:
             fields["wheelhouse"] = self._path_here(own["wheelhouse"])
+        if fields.get("sudo") == "units":
+            fields |= {"sudo": False, "sudo_units": True}
         if "root" in fields:
             fields["root"] = fields["root"].rstrip("/")
         config = HostConfig(

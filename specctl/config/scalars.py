@@ -35,7 +35,7 @@ def parse(kind: kinds.Kind, text: str, *, plain: bool) -> object:
     if isinstance(kind, kinds.Text):
         return _text(kind, text)
     if isinstance(kind, kinds.Flag):
-        return _flag(text, plain)
+        return _flag(kind, text, plain)
     if isinstance(kind, kinds.Whole):
         return _whole(kind, text)
     if isinstance(kind, kinds.Seconds):
@@ -50,7 +50,7 @@ def wanted(kind: kinds.Kind) -> str:
     if isinstance(kind, kinds.Text):
         return kind.what
     if isinstance(kind, kinds.Flag):
-        return "true or false"
+        return " or ".join(("true", "false", *kind.words))
     if isinstance(kind, kinds.Whole):
         return f"a whole number ({kind.unit})" if kind.unit else "a whole number"
     if isinstance(kind, kinds.Seconds):
@@ -82,10 +82,13 @@ def _text(kind: kinds.Text, text: str) -> str:
     return text
 
 
-def _flag(text: str, plain: bool) -> bool:
+def _flag(kind: kinds.Flag, text: str, plain: bool) -> bool | str:
+    if text in kind.words:
+        return text
     word = text.lower()
     if word not in (*_TRUE, *_FALSE):
-        raise MisreadError(f"{shown(text)} is neither true nor false", "write true or false")
+        choices = " nor ".join(("true", "false", *kind.words))
+        raise MisreadError(f"{shown(text)} is neither {choices}", f"write {wanted(kind)}")
     if not plain:
         raise MisreadError(
             f'"{word}" in quotes is text', f"write {'true' if word in _TRUE else 'false'} without quotes"

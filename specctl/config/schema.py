@@ -151,7 +151,10 @@ _HOST_FIELDS: Mapping[str, Field] = {
         OneOrMany(Text("an overlay", _NAME, "name a folder of overlays/")), "what is laid over it"
     ),
     "root": Field(REMOTE_PATH, "where releases live on the host"),
-    "sudo": Field(Flag(), "become root with `sudo -n` for what needs it"),
+    "sudo": Field(
+        Flag(("units",)),
+        "true: everything runs as root by `sudo -n`; units: only systemctl does, for these servers' units",
+    ),
     "supervisor": Field(Choice(tuple(s.value for s in Supervisor)), "what starts and restarts the servers"),
     "environment": Field(
         Choice(tuple(e.value for e in EnvironmentKind)), "a venv of its own, or one that serves already"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from specctl.config.model import HostConfig, Supervisor
 from specctl.host.protocol import Host
+from specctl.service import granted
 from specctl.service.account import Account, read_account
 from specctl.service.supervisor_conf import SupervisorPaths
 from specctl.service.systemd_argv import systemctl
@@ -29,6 +31,8 @@ def commands_for(config: HostConfig, host: Host) -> Commands:
     """The commands for this host's supervisor; asks the host who we are when units belong to a user."""
     if config.supervisor is Supervisor.SUPERVISOR:
         return supervisor_commands(SupervisorPaths(config.root))
+    if config.sudo_units:
+        return granted_commands()
     if config.supervisor is Supervisor.SYSTEMD:
         return systemd_commands((), user=False)
     return systemd_commands(as_user(read_account(host), config.sudo), user=True)
@@ -55,6 +59,26 @@ def systemd_commands(prefix: Argv, *, user: bool) -> Commands:
         stop=lambda unit: (call("stop", "--", unit), call("reset-failed", "--", unit)),
         start=lambda unit: (call("start", "--", unit),),
         check=lambda unit: call("is-active", "--quiet", "--", unit),
+    )
+
+
+def granted_commands() -> Commands:
+    """systemd, where sudo allows these words and no others; the watcher is a unit that root set up."""
+
+    def call(*words: str) -> Argv:
+        return (*granted.SUDO, *systemctl(*words, user=False))
+
+    start = shlex.join((*granted.SUDO, *granted.undo_command()))
+    return Commands(
+        launch=(
+            "sh",
+            "-c",
+            f"exec {start}",
+        ),  # the unit knows the watcher's argv: what is appended is dropped
+        reload=(),
+        stop=lambda unit: (call("stop", "--", unit), call("reset-failed", "--", unit)),
+        start=lambda unit: (call("start", "--", unit),),
+        check=lambda unit: systemctl("is-active", "--quiet", "--", unit, user=False),
     )
 
 

@@ -17,6 +17,7 @@ from specctl.release.state import HostState
 from specctl.release.switch_plan import ServerFacts
 from specctl.release.units import digest_of, unit_of, unit_text
 from specctl.service.protocol import Service, Unit
+from specctl.service.units_only import check_set_up
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Surveyor:
                 It may need further round trips, so it decides whether they are worth it.
         """
         units = self.units()
+        for name, unit in units.items():
+            check_set_up(self.services[name], unit)
         state = self.state(units)
         servers = tuple(
             self._server(server, units[server.name], state, expect) for server in self.config.servers

@@ -17,6 +17,12 @@ class SupervisorMissing(ServiceError):
     code = "supervisor-missing"
 
 
+class NotSetUp(ServiceError):
+    """`sudo: units`, and root has not set up (or no longer allows) what a unit needs."""
+
+    code = "not-set-up"
+
+
 class StillThere(ServiceError):
     """Processes, GPU memory or the port of the stopped server did not go away."""
 

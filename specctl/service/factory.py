@@ -11,6 +11,7 @@ from specctl.service.protocol import Service
 from specctl.service.supervisor import SupervisorService
 from specctl.service.systemd import SystemdService
 from specctl.service.unit import server_folder, unit_name
+from specctl.service.units_only import UnitsOnlyService
 
 
 def service_for(
@@ -37,6 +38,15 @@ def service_for(
             python=config.python,
             find_links=find_links,
             sudo=config.sudo,
+            sleep=sleep,
+        )
+    if config.sudo_units:
+        return UnitsOnlyService(
+            host,
+            name,
+            folder=server_folder(config.root, server.name),
+            root=config.root,
+            login=config.ssh.user or "",
             sleep=sleep,
         )
     user = config.supervisor is Supervisor.SYSTEMD_USER

@@ -168,7 +168,7 @@ class SystemdService:
             "limit": limit,
             "tail": tail,
             "timeout_s": READ_S,
-            "full": self.sudo or self.account.uid == 0,
+            "full": self.reads_all,
             "journalctl": ["journalctl"],
         }
         raw = self.host.script(source(*JOURNAL), params, timeout_s=READ_S * 3, sudo=self.sudo)
@@ -205,6 +205,11 @@ class SystemdService:
         if self._account is None:
             self._account = read_account(self.host)
         return self._account
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether specctl reads the whole journal of the host, not only this unit's lines."""
+        return self.sudo or self.account.uid == 0
 
     def _journal_cursor(self, cursor: Cursor) -> str:
         kind, _, value = cursor.value.partition(":")

@@ -47,7 +47,7 @@ def unit_for(host: HostConfig, server: ServerConfig, *, user: str | None = None)
     folder = server_folder(host.root, server.name)
     adopted = [f"{host.adopt}/bin"] if host.adopt else []
     path = ":".join([f"{folder}/current/venv/bin", *adopted, _SYSTEM_PATH])
-    if user is None and host.sudo and host.supervisor is Supervisor.SYSTEMD:
+    if user is None and (host.sudo or host.sudo_units) and host.supervisor is Supervisor.SYSTEMD:
         user = host.ssh.user
     name = unit_name(server.name)
     return Unit(

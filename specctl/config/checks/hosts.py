@@ -59,11 +59,30 @@ def _check_rights(case: HostCase) -> None:
         text = "systemd-user manages units of the login user; with sudo it would be root's"
         case.refuse("rights", case.at("sudo"), text, "take sudo out, or use supervisor: systemd")
     user = host.ssh.user
-    if host.connection == "local" or host.sudo or user in (None, "root"):
+    if host.sudo_units:
+        _check_units(case)
+    if host.connection == "local" or host.sudo or host.sudo_units or user in (None, "root"):
         return
     if host.supervisor is Supervisor.SYSTEMD:
         text = f"{user} cannot manage system units without sudo"
-        case.warn("rights", case.at("supervisor"), text, "add `sudo: true`, or use supervisor: systemd-user")
+        case.warn("rights", case.at("supervisor"), text, "add `sudo: units`, or use supervisor: systemd-user")
     elif host.root.startswith(_ROOTS_OWN):
         text = f"{user} may not be able to write {host.root} without sudo"
         case.warn("rights", case.at("root"), text, f"set e.g. `root: /home/{user}/specctl`")
+
+
+def _check_units(case: HostCase) -> None:
+    """`sudo: units` needs an account that the unit files can name, and units to name it in."""
+    host, user = case.host, case.host.ssh.user
+    if host.supervisor is not Supervisor.SYSTEMD:
+        text = f"sudo: units is about system units, and the supervisor is {host.supervisor.value}"
+        case.refuse("rights", case.at("sudo"), text, "take sudo out: this supervisor needs none")
+    elif host.connection == "local":
+        text = "sudo: units is for hosts by ssh"
+        case.refuse("rights", case.at("sudo"), text, "use supervisor: systemd-user, which needs no sudo")
+    elif user is None:
+        text = "the unit files name the login user, and the inventory does not say who that is"
+        case.refuse("rights", case.at("sudo"), text, "add `ssh: {user: NAME}`")
+    elif user == "root":
+        text = "root needs no sudo, and its servers would run as root"
+        case.refuse("rights", case.at("sudo"), text, "log in as another user, or take sudo out")

@@ -56,7 +56,7 @@ class ArmDeadman(Action):
             "reload": [list(argv) for argv in commands.reload],
             "servers": [orders_for(ctx.services(b.server), b, commands) for b in self.servers],
         }
-        source = program_source("deadman", call="import sys as _s\nwatch(_s.argv[1], _s.argv[2])")
+        source = program_source("deadman", call=f"import sys as _s\nwatch(_s.argv[1], {ctx.remote.run!r})")
         launch = [word.replace("{run}", ctx.remote.run) for word in commands.launch]
         ctx.remote.program(
             "deadman", op="arm", run=ctx.remote.run, orders=orders, launch=launch, source=source
