@@ -50,7 +50,7 @@ def wanted(kind: kinds.Kind) -> str:
     if isinstance(kind, kinds.Text):
         return kind.what
     if isinstance(kind, kinds.Flag):
-        return " or ".join(("true", "false", *kind.words))
+        return _one_of(("true", "false", *kind.words), "or")
     if isinstance(kind, kinds.Whole):
         return f"a whole number ({kind.unit})" if kind.unit else "a whole number"
     if isinstance(kind, kinds.Seconds):
@@ -58,6 +58,10 @@ def wanted(kind: kinds.Kind) -> str:
     if isinstance(kind, kinds.Choice):
         return f"one of {', '.join(kind.words)}"
     return "a value"
+
+
+def _one_of(words: Sequence[str], last: str) -> str:
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def _text(kind: kinds.Text, text: str) -> str:
@@ -87,7 +91,7 @@ def _flag(kind: kinds.Flag, text: str, plain: bool) -> bool | str:
         return text
     word = text.lower()
     if word not in (*_TRUE, *_FALSE):
-        choices = " nor ".join(("true", "false", *kind.words))
+        choices = _one_of(("true", "false", *kind.words), "nor")
         raise MisreadError(f"{shown(text)} is neither {choices}", f"write {wanted(kind)}")
     if not plain:
         raise MisreadError(

@@ -153,7 +153,7 @@ _HOST_FIELDS: Mapping[str, Field] = {
     "root": Field(REMOTE_PATH, "where releases live on the host"),
     "sudo": Field(
         Flag(("units",)),
-        "true: everything runs as root by `sudo -n`; units: only systemctl does, for these servers' units",
+        "true: run everything as root by `sudo -n`; units: systemctl alone",
     ),
     "supervisor": Field(Choice(tuple(s.value for s in Supervisor)), "what starts and restarts the servers"),
     "environment": Field(

@@ -22,7 +22,6 @@ def check_machine(config: HostConfig, facts: Facts, needs: Needs) -> list[Check]
         [
             _system(facts),
             _clock(facts),
-            _sudo(config, facts),
             *_folders(config, facts, needs),
             _python(config, facts, needs),
             _glibc(facts, needs),
@@ -52,18 +51,6 @@ def _clock(facts: Facts) -> Check:
     if off > _SKEW_FAIL_S:
         return fail("clock", seen, hint)
     return warn("clock", seen, hint) if off > _SKEW_WARN_S else ok("clock", seen)
-
-
-def _sudo(config: HostConfig, facts: Facts) -> Check:
-    seen = {
-        "root": "logged in as root",
-        "works": f"{facts.user} may, without a password",
-        "refused": f"sudo asks {facts.user} for a password, or refuses",
-        "missing": "sudo is not installed",
-    }.get(facts.sudo, facts.sudo)
-    if facts.sudo in ("root", "works") or not config.sudo:
-        return ok("sudo", seen if config.sudo or facts.sudo == "root" else f"not asked for; {seen}")
-    return fail("sudo", seen, f"NOPASSWD for {facts.user} in sudoers, log in as root, or sudo: false")
 
 
 # -- disk

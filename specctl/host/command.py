@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LONGEST_SHOWN = 300  # characters of a command in an error
 
+# Whatever umask the login has: with 000 others could write to what we make, with 077 the account that runs
+# the servers could not read it. Secret files get their mode when they are made.
+_UMASK = "umask 022; "
 # A shell between us and the command turns 'killed by signal N' into the exit code 128+N, which an ssh
 # server would otherwise report in a way that looks like a lost link.
-_PLAIN = '"$@"; exit $?'
-_IN_FOLDER = 'cd -- "$1" || exit 125; shift; "$@"; exit $?'
+_PLAIN = _UMASK + '"$@"; exit $?'
+_IN_FOLDER = _UMASK + 'cd -- "$1" || exit 125; shift; "$@"; exit $?'
 # Ends the command when its stdin ends, so that closing the channel stops a command that says nothing.
 _WHILE_WATCHED = (
-    'exec 3<&0; "$@" </dev/null & command=$!; '
+    _UMASK + 'exec 3<&0; "$@" </dev/null & command=$!; '
     "{ read -r _ <&3; kill $command; } >/dev/null 2>&1 & watcher=$!; "
     "exec 3<&-; wait $command; code=$?; kill $watcher 2>/dev/null; exit $code"
 )

@@ -41,6 +41,17 @@ class FolderFact:
 
 
 @dataclass(frozen=True)
+class PlaceFact:
+    """The root, or a folder above it: whoever may write there can put another root in its place."""
+
+    path: str
+    owner: str  # name, or the number where it has none
+    uid: int
+    mode: int  # permission bits
+    shared: bool = False  # its group has other members than the owner
+
+
+@dataclass(frozen=True)
 class GpuFact:
     """One GPU as nvidia-smi lists it."""
 
@@ -117,6 +128,7 @@ class Facts:
     ports: tuple[int, ...] = ()  # TCP ports that something listens on
     pythons: tuple[PythonFact, ...] = ()
     folders: tuple[FolderFact, ...] = ()
+    places: tuple[PlaceFact, ...] = ()  # from / down to the root, as far as it exists
     releases: tuple[ReleaseFact, ...] = ()
     servers: tuple[ServerFact, ...] = ()
     lock: Mapping[str, Any] | None = None  # file name in <root>/lock -> content; None: not locked
@@ -208,6 +220,7 @@ def _facts(host: str, raw: Mapping[str, Any], asked: float, answered: float) -> 
         ports=tuple(raw.get("ports") or ()),
         pythons=tuple(PythonFact(**row) for row in many("pythons")),
         folders=tuple(FolderFact(**row) for row in many("folders")),
+        places=tuple(PlaceFact(**row) for row in many("places")),
         releases=tuple(ReleaseFact(**{**row, "entries": tuple(row["entries"])}) for row in many("releases")),
         servers=tuple(ServerFact(**row) for row in many("servers")),
         lock=raw.get("lock"),

@@ -57,8 +57,9 @@ def make_deploy_plan(facts: HostFacts, source: Source, release: str) -> Plan:
     """All that leads from what is there to the distribution serving, proven, on every server of the host.
 
     Raises:
-        PlanRefused: the disk has no room for what would be pushed.
+        PlanRefused: the disk has no room for what would be pushed, or others may write to the root.
     """
+    _check_owner(facts)
     for server in facts.servers:
         _check_route(facts.config, server)
     changes = [change_of(s, facts.state, release) for s in facts.servers]
@@ -175,6 +176,18 @@ def _check_route(host: HostConfig, server: ServerFacts) -> None:
 
 def _at(files: tuple[Push, ...], folder: str) -> tuple[Push, ...]:
     return tuple(Push(f.local, f"{folder}/{f.remote}", f.sha256, f.size, f.mode) for f in files)
+
+
+def _check_owner(facts: HostFacts) -> None:
+    """A root that others may write to would let them choose what the servers run."""
+    root, why = facts.config.root, facts.state.exposed
+    if why:
+        raise PlanRefused(
+            f"{root} on {facts.config.name} {why}: whoever that is decides what the servers run",
+            code="root-exposed",
+            context={"host": facts.config.name, "root": root},
+            hint=f"look at what is in it, then: chown USER {root}; chmod go-w {root}",
+        )
 
 
 def _check_room(facts: HostFacts, pushed: int) -> None:

@@ -1,7 +1,7 @@
 """What root sets up once, so that a login user needs sudo for systemctl alone. Pure.
 
 Root owns the unit files and they never change: each starts a launcher below specctl's root, as the login
-user, and the launcher is what a deploy writes. So a deploy needs root for nothing but the words start and stop.
+user, and the launcher is what a deploy writes. So a deploy needs root for nothing but start and stop.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from specctl.service.systemd_unit import path_value, render_unit
 Argv = tuple[str, ...]
 
 UNITS = "/etc/systemd/system"
-UNDO = "specctl.undo.service"  # of the host's own undo; no server's unit can have this name: theirs begin specctl-
+UNDO = "specctl.undo.service"  # of the host's own undo; the names of servers' units begin with specctl-
 SUDO: Argv = ("sudo", "-n", "--")
 
-# Under a name that sudo does not look up: whatever Python 3 the host has, as `specctl.host.commands` finds it.
+# whatever Python 3 the host has, as `specctl.host.commands` finds it
 _WATCH = 'exec "$(command -v python3 || echo /usr/libexec/platform-python)" -I "$1/deadman/watch.py" "$1"'
 
 

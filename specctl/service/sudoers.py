@@ -1,4 +1,4 @@
-"""What the login user of a host needs sudo for, as a sudoers file, and the script with which root sets it up. Pure."""
+"""What a host's login user needs sudo for, as a sudoers file, and the script that sets it up. Pure."""
 
 from __future__ import annotations
 
@@ -55,18 +55,21 @@ _UNITS_NOTE = (
     "that user can start and stop these servers, and become nobody else by it.",
 )
 _ROOT_NOTE = (
-    "THIS IS EQUAL TO ROOT. With `sudo: true` specctl sends programs to sh and Python and runs them as root;",
-    "no list of commands makes that less. `sudo: units` needs far less; systemd-user and supervisor need nothing.",
+    "THIS IS EQUAL TO ROOT. With `sudo: true` specctl sends programs to sh and Python and runs them as",
+    "root; no list of commands makes that less. `sudo: units` needs far less, systemd-user nothing.",
 )
 
 
+def commands(config: HostConfig) -> tuple[granted.Argv, ...]:
+    """Every command that `sudo: units` runs by sudo on this host."""
+    names = [f"{unit_for(config, server).name}.service" for server in config.servers]
+    return (granted.undo_command(), *(argv for name in names for argv in granted.commands_of(name)))
+
+
 def _words_of_units(config: HostConfig) -> list[str]:
-    argvs = [granted.undo_command()]
-    for server in config.servers:
-        argvs += granted.commands_of(f"{unit_for(config, server).name}.service")
     return [
         " ".join([f"{folder}/{argv[0]}", *(escape(word) for word in argv[1:])])
-        for argv in argvs
+        for argv in commands(config)
         for folder in _FOLDERS
     ]
 
@@ -108,9 +111,11 @@ def _setup(config: HostConfig, user: str, rules: str) -> str:
         "set -eu",
         "umask 022",
         f"group=$(id -gn {q(user)})",
-        f'install -d -o {q(user)} -g "$group" -m 755 {q(config.root)}',
         "# what an earlier `sudo: true` left there is root's",
-        f'chown -hR {q(user)}:"$group" {q(config.root)}',
+        f'if [ "$(stat -c %u {q(config.root)} 2>/dev/null)" = 0 ]; then',
+        f'    chown -hR {q(user)}:"$group" {q(config.root)}',
+        "fi",
+        f'install -d -o {q(user)} -g "$group" -m 755 {q(config.root)}',
         f"usermod -aG systemd-journal {q(user)}",
     ]
     for unit in units:
@@ -118,20 +123,18 @@ def _setup(config: HostConfig, user: str, rules: str) -> str:
     lines += [
         "systemctl daemon-reload",
         f"systemctl enable {shlex.join(name for name in names if name != granted.UNDO)}",
-        *_file(f"{place}.new", rules, "440"),
-        f"visudo -cqf {q(place + '.new')}",
-        f"mv {q(place + '.new')} {q(place)}",
+        *_file(place, rules, "440", check="visudo -cqf"),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _file(path: str, text: str, mode: str) -> list[str]:
-    temporary = f"{path}.new"
-    q = shlex.quote
+def _file(path: str, text: str, mode: str, check: str | None = None) -> list[str]:
+    temporary, there = shlex.quote(f"{path}.new"), shlex.quote(path)
     return [
-        f"cat > {q(temporary)} <<'{_END}'",
+        f"cat > {temporary} <<'{_END}'",
         *text.splitlines(),
         _END,
-        f"chmod {mode} {q(temporary)}",
-        f"mv {q(temporary)} {q(path)}",
+        f"chmod {mode} {temporary}",
+        *([f"{check} {temporary}"] if check else []),
+        f"mv {temporary} {there}",
     ]

@@ -51,7 +51,10 @@ class SupervisorPaths:
 
 
 def render_daemon(paths: SupervisorPaths) -> str:
-    """supervisord.conf: a socket that only this user can open, and every program in conf.d."""
+    """supervisord.conf: a socket that only this user can open, and every program in conf.d.
+
+    Logs get mode 0600: SGLang prints its keys there.
+    """
     folder = ini_value(paths.folder)
     return f"""[unix_http_server]
 file={ini_value(paths.socket)}
@@ -65,6 +68,7 @@ pidfile={folder}/supervisord.pid
 childlogdir={folder}
 directory={folder}
 minfds=20000
+umask=077
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
@@ -88,7 +92,8 @@ def render_program(unit: Unit, launcher: str) -> str:
     return f"""[program:{ini_value(unit.name)}]
 command=/bin/sh {ini_value(launcher)}
 directory={ini_value(unit.working_dir)}
-{user}autostart=true
+{user}umask=022
+autostart=true
 autorestart=unexpected
 exitcodes=0
 startsecs=1

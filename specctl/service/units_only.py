@@ -1,4 +1,4 @@
-"""A server whose system unit root set up once: specctl writes its launcher, and sudo is for systemctl alone."""
+"""A server whose unit root set up once: specctl writes its launcher, and sudo is for systemctl alone."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class UnitsOnlyService(SystemdService):
             raise NotSetUp(
                 f"root has not set up {self.host.name} for {self.name}",
                 context={"host": self.host.name, "unit": self.name, "missing": "\n".join(missing)},
-                hint=f"specctl sudoers --setup --hosts {self.host.name} prints a script; run it there as root",
+                hint=f"run there as root what this prints: specctl sudoers --setup --hosts {self.host.name}",
             )
 
     def _systemctl(self, *words: str, timeout_s: float | None = None, check: bool = True) -> Result:

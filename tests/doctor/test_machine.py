@@ -37,7 +37,6 @@ def test_a_good_host_is_ok_in_everything() -> None:
     assert {c.verdict for c in checks} == {Verdict.OK}
     assert {
         "clock",
-        "sudo",
         "disk root",
         "disk temporary",
         "disk uv cache",
@@ -110,20 +109,6 @@ def test_an_adopted_environment_needs_little_disk_and_no_cache() -> None:
     folders = (folder("root", "/opt/specctl", free_bytes=GIB), folder("uv cache", "/c", free_bytes=0))
     checks = check_machine(config, make_facts(folders=folders), make_needs())
     assert [c.verdict for c in checks if c.name.startswith("disk")] == [Verdict.OK]
-
-
-@pytest.mark.parametrize(
-    ("sudo", "configured", "verdict"),
-    [
-        ("works", True, Verdict.OK),
-        ("refused", True, Verdict.FAIL),
-        ("missing", True, Verdict.FAIL),
-        ("refused", False, Verdict.OK),
-    ],
-)
-def test_sudo_matters_only_where_it_is_configured(sudo: str, configured: bool, verdict: Verdict) -> None:
-    facts = make_facts(**{**USER, "sudo": sudo})
-    assert found("sudo", facts, make_host(sudo=configured)).verdict is verdict
 
 
 def test_a_folder_of_another_user_needs_sudo() -> None:

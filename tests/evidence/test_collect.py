@@ -17,6 +17,7 @@ from standin.plain import PlainService
 
 from specctl.build.distribution import Distribution
 from specctl.config.model import HostConfig, SecretRef, ServerConfig, SshConfig, Supervisor, ThresholdPolicy
+from specctl.config.secrets import Secret, secret_file_bytes
 from specctl.evidence.clock import Clock
 from specctl.evidence.collect import collect, watch
 from specctl.evidence.expectation import expectation_for
@@ -253,10 +254,10 @@ def test_a_server_that_dies_in_the_hold_window_fails_without_waiting_it_out(site
 
 def test_the_api_key_is_read_on_the_host_and_is_in_no_report(site: Site) -> None:
     key_file = site.root / "servers" / "main" / "secret.yaml"
-    key_file.write_text('api-key: "k\\"ey-5"\n')
-    site.server = replace(
-        site.server, secret_args={"--api-key": SecretRef("env", "KEY")}, secret_file=str(key_file)
-    )
+    refs = {"--admin-api-key": SecretRef("env", "ADMIN"), "--api-key": SecretRef("env", "KEY")}
+    site.server = replace(site.server, secret_args=refs, secret_file=str(key_file))
+    values = {"--admin-api-key": Secret("admin-6"), "--api-key": Secret('k"ey-5')}
+    key_file.write_bytes(secret_file_bytes(site.server, values))  # as a deploy writes it
     site.start()
     report = site.collect(with_exercise=True)
     assert of(report, Kind.ALIVE).code == "alive"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specctl.host.command import line, python, shown, wrap
 
-PLAIN = ("sh", "-c", '"$@"; exit $?', "sh")
+PLAIN = ("sh", "-c", 'umask 022; "$@"; exit $?', "sh")
 
 
 def test_layers_come_in_the_order_that_works() -> None:

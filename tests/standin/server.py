@@ -29,6 +29,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--port", type=int, default=30000)
     p.add_argument("--tensor-parallel-size", "--tp-size", "--tp", dest="tp", type=int, default=1)
     p.add_argument("--api-key")
+    p.add_argument("--admin-api-key")
     p.add_argument("--max-running-requests", type=int)
     p.add_argument("--disable-cuda-graph", action="store_true")
     p.add_argument("--skip-tokenizer-init", action="store_true")
@@ -190,6 +191,7 @@ class Site:
             "device": self.knobs.device,
             "dtype": self.knobs.dtype,
             "api_key": self.args.api_key,
+            "admin_api_key": self.args.admin_api_key,
             "skip_tokenizer_init": self.args.skip_tokenizer_init,
             "internal_states": [self.engine.state()],
             "version": self.version,
@@ -206,7 +208,9 @@ class Site:
     def run(self) -> None:
         knobs = self.knobs
         signal.signal(signal.SIGTERM, self.leave)
-        say(f"server_args=stand-in for sglang {self.version}, {' '.join(sys.argv[1:])}")
+        # the real one prints its keys too
+        keys = f"api_key={self.args.api_key!r}, admin_api_key={self.args.admin_api_key!r}"
+        say(f"server_args=stand-in for sglang {self.version}, {keys}, {' '.join(sys.argv[1:])}")
         if knobs.long_line:
             say("x" * knobs.long_line)
         if knobs.die_at_start:

@@ -20,19 +20,33 @@ KEY_NAMES = ("api-key", "api_key")
 
 
 def api_key(files: list[str], literal: str | None) -> str | None:
-    """The server's API key: as given, or from a YAML file of secret arguments (`api-key: value`)."""
+    """The server's API key: as given, or from a file of secret arguments, JSON as specctl writes it or YAML."""
     if literal:
         return literal
     for path in files:
         try:
             with open(path, encoding="utf-8") as handle:
-                rows = handle.read(1 << 16).splitlines()
+                text = handle.read(1 << 16)
         except (OSError, ValueError):
             continue
-        for row in rows:
-            name, colon, value = row.partition(":")
-            if colon and name.strip().strip("\"'") in KEY_NAMES:
-                return unquoted(value.strip())
+        found = key_of(text)
+        if found is not None:
+            return found
+    return None
+
+
+def key_of(text: str) -> str | None:
+    """The API key in the text of such a file: a JSON object, or rows `api-key: value`."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    if isinstance(document, dict):
+        return next((str(document[name]) for name in KEY_NAMES if document.get(name)), None)
+    for row in text.splitlines():
+        name, colon, value = row.partition(":")
+        if colon and name.strip().strip("\"'") in KEY_NAMES:
+            return unquoted(value.strip())
     return None
 
 

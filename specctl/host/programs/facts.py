@@ -5,6 +5,7 @@ answer: one JSON object, see `specctl.host.facts.Facts` for what it becomes
 """
 
 import glob
+import grp
 import json
 import os
 import platform
@@ -137,6 +138,29 @@ def folders(home: str) -> "list[dict[str, Any]]":
             found.append(folder(purpose, path))
         except OSError as error:
             problems.append("%s: %s" % (path, error))
+    return found
+
+
+def places(root: str) -> "list[dict[str, Any]]":
+    """Who owns the root and each folder above it, and who may write there."""
+    real = os.path.realpath(root)
+    parts = [part for part in real.split("/") if part]
+    found = []
+    for path in ["/"] + ["/" + "/".join(parts[: end + 1]) for end in range(len(parts))]:
+        try:
+            status = os.stat(path)
+        except OSError:
+            break
+        owner, shared = str(status.st_uid), True
+        try:
+            entry = pwd.getpwuid(status.st_uid)
+            owner = entry.pw_name
+            others = set(grp.getgrgid(status.st_gid).gr_mem) - {owner}
+            shared = entry.pw_gid != status.st_gid or bool(others)
+        except KeyError:
+            pass
+        mode = status.st_mode & 0o7777
+        found.append({"path": path, "owner": owner, "uid": status.st_uid, "mode": mode, "shared": shared})
     return found
 
 
@@ -282,6 +306,7 @@ def main() -> "dict[str, Any]":
         "system": system,
         "pythons": pythons,
         "folders": lambda: folders(home),
+        "places": lambda: places(root),
         "services": lambda: systemd(user.pw_name),
         "gpus": gpus,
         "tools": lambda: {n: which(n) for n in ("uv", "ninja", "nvcc", "gcc", "g++", "timeout")},

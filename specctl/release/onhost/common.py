@@ -44,9 +44,9 @@ def write_atomically(path: str, data: bytes | str, mode: int = 0o644) -> None:
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         with os.fdopen(fd, "wb") as handle:
+            os.fchmod(handle.fileno(), mode)  # before there is anything to read
             handle.write(data)
             handle.flush()
-            os.fchmod(handle.fileno(), mode)
             os.fsync(handle.fileno())
         os.replace(temporary, path)
     except BaseException:

@@ -20,6 +20,18 @@ def text(value: Any, default: str | None = None) -> Any:
     return value if isinstance(value, str) else default
 
 
+def exposed(root: str) -> str:
+    """Why somebody else could change what lies below the root; "" when nobody could."""
+    status = os.stat(root)
+    # under sudo, whoever called it is root already
+    trusted = {0, os.geteuid(), int(os.environ.get("SUDO_UID") or 0)}
+    if status.st_uid not in trusted:
+        return f"belongs to user {status.st_uid}"
+    return (
+        f"can be written by everyone (mode {status.st_mode & 0o7777:04o})" if status.st_mode & 0o002 else ""
+    )
+
+
 def describe_release(folder: str, name: str) -> dict[str, Any]:
     complete = read_json(os.path.join(folder, "COMPLETE"))
     failed = None
@@ -106,6 +118,7 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
     wheels = os.path.join(root, "wheels")
     return {
         "exists": True,
+        "exposed": exposed(root),
         "salt": read_json(os.path.join(root, "salt.json"), {}).get("salt"),
         "releases": [
             describe_release(os.path.join(releases, n), n)
