@@ -7,6 +7,8 @@ import shlex
 from .deploying import Site
 from .machine import Machine
 
+REFUSALS = ("command not allowed", "password is required", "NOT in sudoers")
+
 
 def make_user(machine: Machine, name: str) -> None:
     """A user with the lab's key, a home and no rule in sudoers. There already: nothing happens."""
@@ -28,7 +30,9 @@ def remove_user(machine: Machine, name: str) -> None:
 
 def as_user(machine: Machine, name: str, line: str) -> tuple[int, str]:
     """Run a line on the host as that user, without its network; exit code and output."""
-    out = machine.shell(f"su {name} -c {shlex.quote(line)} 2>&1; echo; echo $?", check=False).rstrip()
+    out = machine.shell(
+        f"su {name} -c {shlex.quote(line)} 2>&1; code=$?; echo; echo $code", check=False
+    ).rstrip()
     text, _, code = out.rpartition("\n")
     return int(code), text.strip()
 
@@ -37,7 +41,7 @@ def sudo_of(machine: Machine, name: str) -> list[str]:
     """Every command that the host's sudo ran or refused for the user, as its journal has it."""
     text = machine.run("journalctl", "--no-pager", "-o", "cat", "_COMM=sudo", check=False)
     return [
-        ("REFUSED " if "command not allowed" in line else "") + line.partition("COMMAND=")[2]
+        ("REFUSED " if any(word in line for word in REFUSALS) else "") + line.partition("COMMAND=")[2]
         for line in text.splitlines()
         if line.lstrip().startswith(f"{name} :") and "COMMAND=" in line
     ]

@@ -20,7 +20,7 @@ KEY_NAMES = ("api-key", "api_key")
 
 
 def api_key(files: list[str], literal: str | None) -> str | None:
-    """The server's API key: as given, or from a file of secret arguments, JSON as specctl writes it or YAML."""
+    """The server's API key: as given, or from its file of secret arguments."""
     if literal:
         return literal
     for path in files:
@@ -36,7 +36,7 @@ def api_key(files: list[str], literal: str | None) -> str | None:
 
 
 def key_of(text: str) -> str | None:
-    """The API key in the text of such a file: a JSON object, or rows `api-key: value`."""
+    """The API key in such a file: a JSON object, as a deploy writes it, or rows `api-key: value`."""
     try:
         document = json.loads(text)
     except ValueError:

@@ -27,6 +27,7 @@ def prepare(root: str, params: dict[str, Any]) -> dict[str, Any]:
     """Make the folders. A salt is made once and stays: digests of secrets are compared under it."""
     for name in ("releases", "servers", "bin", "wheels", "cache/uv", "cache/tmp", "deadman"):
         os.makedirs(os.path.join(root, name), exist_ok=True)
+    os.chmod(os.path.join(root, "cache"), 0o700)  # uv makes its lock files writable by everyone
     for name in params["servers"]:
         os.makedirs(os.path.join(root, "servers", name), exist_ok=True)
     path = os.path.join(root, "salt.json")
@@ -52,6 +53,8 @@ def open_release(root: str, params: dict[str, Any]) -> dict[str, Any]:
 def complete(root: str, params: dict[str, Any]) -> dict[str, Any]:
     """Write COMPLETE last, after everything below the folder has reached the disk."""
     folder = os.path.join(root, "releases", params["release"])
+    if os.path.exists(os.path.join(folder, "venv", ".lock")):
+        os.chmod(os.path.join(folder, "venv", ".lock"), 0o644)  # uv's, too
     os.sync()
     write_json(
         os.path.join(folder, "COMPLETE"), {"at": time.time(), "run": params["run"], "by": params["by"]}
