@@ -47,6 +47,15 @@ test: lint packages rig ## All tests but the long matrix
 matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig, and the whole story
 	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig tests/demo
 
+.PHONY: security
+security: $(VENV)/made packages ## The long tests of SECURITY.md's promises, on real hosts (root only)
+	$(BIN)/pytest -q -n 1 tests/lab/test_least_privilege.py tests/lab/test_no_secret.py tests/lab/test_ssh_trust.py
+
+.PHONY: audit
+audit: $(VENV)/made ## Ask the advisory database about our dependencies and the locks (needs the internet)
+	test -x $(VENV)-audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)-audit && $(VENV)-audit/bin/pip install -q 'pip-audit>=2.9,<3'; }
+	$(BIN)/python -m tests.audit $(VENV)-audit/bin/pip-audit
+
 .PHONY: clean
 clean: ## Remove what was made here
-	rm -rf $(VENV) .rig .lab .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit .rig .lab .pytest_cache .mypy_cache .ruff_cache .hypothesis
