@@ -72,6 +72,9 @@ def _account(config: HostConfig, facts: Facts) -> Check | None:
             "the servers run as root",
             "log in as another user with sudo: units" if facts.uid == 0 else "name it: ssh: {user: NAME}",
         )
+    if config.sudo:
+        seen = f"the servers run as {user}, whom sudo makes root: who takes a server over has the host"
+        return warn("account", seen, "sudo: units, with which that user may start and stop servers only")
     return ok("account", f"the servers run as {user}")
 
 

@@ -81,18 +81,18 @@ def test_a_root_that_is_not_there_yet_is_judged_by_the_folders_above() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "seen"),
+    ("config", "verdict", "seen"),
     [
-        (make_host(ssh=SshConfig("h", user="ann"), sudo=True), "run as ann"),
-        (make_host(ssh=SshConfig("h", user="ann"), sudo_units=True), "run as ann"),
-        (make_host(ssh=SshConfig("h"), sudo=True), "run as root"),
-        (make_host(ssh=SshConfig("h", user="root")), "run as root"),
+        (make_host(ssh=SshConfig("h", user="ann"), sudo=True), Verdict.WARN, "ann, whom sudo makes root"),
+        (make_host(ssh=SshConfig("h", user="ann"), sudo_units=True), Verdict.OK, "run as ann"),
+        (make_host(ssh=SshConfig("h"), sudo=True), Verdict.WARN, "run as root"),
+        (make_host(ssh=SshConfig("h", user="root")), Verdict.WARN, "run as root"),
     ],
 )
-def test_servers_that_would_run_as_root_are_told(config: HostConfig, seen: str) -> None:
+def test_servers_that_would_run_as_root_are_told(config: HostConfig, verdict: Verdict, seen: str) -> None:
     check = found("account", config)
+    assert check.verdict is verdict
     assert seen in check.seen
-    assert check.verdict is (Verdict.WARN if "root" in seen else Verdict.OK)
 
 
 def test_no_account_is_judged_where_the_supervisor_has_one_user() -> None:

@@ -73,8 +73,11 @@ def checks(document: dict[str, Any], name: str = "") -> dict[str, dict[str, Any]
 
 def test_a_host_that_is_ready_is_exit_0(doctor: Doctor, roomy: str) -> None:
     code, document = doctor(roomy)
-    failed = [check for check in checks(document).values() if check["verdict"] != "ok"]
-    assert (code, failed) == (ExitCode.OK, [])
+    doubtful = {
+        name: check["verdict"] for name, check in checks(document).items() if check["verdict"] != "ok"
+    }
+    # with sudo: true the user whom the servers run as is root by sudo, which is said
+    assert (code, doubtful) == (ExitCode.OK, {"account": "warn"})
     assert document["hosts"][0]["ok"] is True
     assert document["hosts"][0]["advice"]["kind"] == "locked"
 
