@@ -70,7 +70,7 @@ class Site:
         return folder
 
     def argv(self, verb: str, *words: str) -> list[str]:
-        return [sys.executable, "-m", "specctl", verb, "-i", str(self.inventory), *words]
+        return [sys.executable, "-m", "specctl", *verb.split(), "-i", str(self.inventory), *words]
 
     def environment(self) -> dict[str, str]:
         state = str(self.folder / "state")

@@ -28,15 +28,15 @@ def plant(site: Site, server: dict[str, Any]) -> None:
     """Give a server a secret of each kind from each source: environment, file and command."""
     sources = site.folder / "sources"
     sources.mkdir(exist_ok=True)
-    for name in (TOKEN, ADMIN):
-        (sources / name).write_text(VALUES[name] + "\n")
-        (sources / name).chmod(0o600)
+    for file, name in (("token", TOKEN), ("admin", ADMIN)):
+        (sources / file).write_text(VALUES[name] + "\n")
+        (sources / file).chmod(0o600)
     site.env["SOURCE_KEY"], site.env["SOURCE_OTHER"] = VALUES[KEY], VALUES[OTHER]
     server["secrets"] = {
-        "HF_TOKEN": {"file": str(sources / TOKEN)},
+        "HF_TOKEN": {"file": str(sources / "token")},
         "OTHER_TOKEN": {"env": "SOURCE_OTHER"},
         "--api-key": {"env": "SOURCE_KEY"},
-        "--admin-api-key": {"command": f"cat {sources / ADMIN}"},
+        "--admin-api-key": {"command": f"cat {sources / 'admin'}"},
     }
 
 
