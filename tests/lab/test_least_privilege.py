@@ -56,6 +56,8 @@ def test_every_verb_works_with_nothing_but_the_printed_rules(least: Site) -> Non
     pid = machine.run("systemctl", "show", "-P", "MainPID", f"specctl-{least.tag}-a").strip()
     assert machine.run("stat", "-c", "%U", f"/proc/{pid}").strip() == USER
     assert machine.shell(f"find /srv/{least.tag} ! -user {USER}").strip() == ""
+    # nothing of a deploy lies where every user may put a link or a file of the same name
+    assert machine.shell(f"find /tmp /var/tmp /dev/shm /run/lock -user {USER}").strip() == ""
     least.deploy(3)
     least.json("verify", "--exercise")
     least.json("rollback", "--yes")

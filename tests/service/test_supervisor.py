@@ -84,6 +84,15 @@ def test_a_server_that_dies_at_once_ends_as_failed_and_its_log_says_why(site: Si
     assert any("dies at start" in line.text for line in tail)
 
 
+def test_a_log_with_the_servers_keys_in_it_is_for_its_owner_alone(site: Site) -> None:
+    site.service.install(site.unit())
+    site.service.restart(10)
+    until(lambda: healthy(site.server.port))
+    assert Path(site.service.log_file).stat().st_mode & 0o777 == 0o600
+    status = Path(f"/proc/{site.service.state().main_pid}/status").read_text()
+    assert "Umask:\t0022" in status  # the server's own files are no logs
+
+
 def test_following_shows_history_and_new_lines_and_ends_when_told(site: Site) -> None:
     site.service.install(site.unit(flood_lines="10"))
     site.service.restart(10)
