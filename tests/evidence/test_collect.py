@@ -26,6 +26,8 @@ from specctl.host.local import LocalHost
 from specctl.service.protocol import ServiceState
 from specctl.service.state import ServerState, write_state
 from specctl.service.unit import unit_for
+from specctl.tune.live import change
+from specctl.tune.values import Values
 
 SPEC = (
     *("--speculative-algorithm", "EAGLE", "--speculative-draft-model-path", "d"),
@@ -265,6 +267,18 @@ def test_the_api_key_is_read_on_the_host_and_is_in_no_report(site: Site) -> None
     assert "ey-5" not in repr(report)
     key_file.write_text("api-key: other\n")
     assert of(site.collect(), Kind.ALIVE).code == "generation-refused"
+
+
+def test_a_threshold_is_set_with_the_admin_key_where_there_is_one(site: Site) -> None:
+    key_file = site.root / "servers" / "main" / "secret.yaml"
+    refs = {"--api-key": SecretRef("env", "KEY"), "--admin-api-key": SecretRef("env", "ADMIN")}
+    site.server = replace(site.server, secret_args=refs, secret_file=str(key_file))
+    key_file.write_bytes(
+        secret_file_bytes(site.server, {"--api-key": Secret("key-5"), "--admin-api-key": Secret("admin-6")})
+    )
+    site.start()
+    assert change(site.host, site.config, site.server, Values(3)).values is not None
+    assert of(site.collect(), Kind.ALIVE).code == "alive"
 
 
 def test_a_server_without_tokenizer_is_asked_with_token_ids(site: Site) -> None:

@@ -115,7 +115,7 @@ def every_verb(site: Site, say: Said, server: str) -> None:
         say("watch", "--once", *words, code=None)
         assert "server_args=" in say("logs", *words)
     say("threshold get", server)
-    say("threshold set", server, "12")
+    say("threshold set", server, "15")
     say("restart")
     say("stop")
     say("start", "--json")

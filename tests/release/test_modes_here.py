@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from specctl.config.model import SecretRef
-from specctl.release.onhost.tree import prepare
+from specctl.release.onhost.common import put_secret_back
+from specctl.release.onhost.deadman import put_back
+from specctl.release.onhost.tree import keep_secrets, note_secrets, prepare, restore_secrets
 from specctl.release.result import Outcome
 
 from .sandbox import Sandbox
@@ -102,3 +104,32 @@ def test_a_cache_that_was_made_open_is_closed(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir(mode=0o777)
     prepare(str(tmp_path), {"servers": []})
     assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+@pytest.mark.parametrize("way", ["undo", "host"])
+def test_a_way_back_gives_the_old_secrets_to_the_account_that_reads_them(way: str, tmp_path: Path) -> None:
+    """Root writes them. A key that the server may not read would keep the old release down."""
+    root, folder = str(tmp_path), tmp_path / "servers" / "main"
+    prepare(root, {"servers": ["main"]})
+    file = folder / "secret-args.yaml"
+    about = {"server": "main", "files": [str(file)], "remove": [], "own": [str(file)], "owner": "nobody"}
+    file.write_text("old")
+    note_secrets(root, {**about, "digest": "d1"})
+    owner = file.stat().st_uid
+    assert owner != 0
+    keep_secrets(root, {**about, "digest": "d2"})
+    file.unlink()
+    file.write_text("new")
+    if way == "undo":
+        note_secrets(root, {**about, "digest": "d2", "owner": None})
+        restore_secrets(root, {**about, "digest": "d1"})
+    else:
+        put_back(root, {"name": "main", "files": [], "secrets": "d1", "previous": None})
+    assert (file.read_text(), file.stat().st_uid) == ("old", owner)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_secrets_that_an_earlier_specctl_kept_are_put_back(tmp_path: Path) -> None:
+    put_secret_back(str(tmp_path / "a"), "text")
+    assert (tmp_path / "a").read_text() == "text"

@@ -17,10 +17,13 @@ from typing import Any
 ANSWER_LIMIT = 4 << 20  # bytes of an answer that are read
 TEXT_LIMIT = 20000  # characters of a text that are reported
 KEY_NAMES = ("api-key", "api_key")
+ADMIN_NAMES = ("admin-api-key", "admin_api_key")
+# where SGLang takes nothing but the admin key, if it has one
+ADMIN_PATHS = ("/set_internal_state", "/flush_cache")
 
 
-def api_key(files: list[str], literal: str | None) -> str | None:
-    """The server's API key: as given, or from its file of secret arguments."""
+def api_key(files: list[str], literal: str | None, names: tuple[str, ...] = KEY_NAMES) -> str | None:
+    """The server's API key, or the key of other `names`: as given, or from its file of secret arguments."""
     if literal:
         return literal
     for path in files:
@@ -29,23 +32,23 @@ def api_key(files: list[str], literal: str | None) -> str | None:
                 text = handle.read(1 << 16)
         except (OSError, ValueError):
             continue
-        found = key_of(text)
+        found = key_of(text, names)
         if found is not None:
             return found
     return None
 
 
-def key_of(text: str) -> str | None:
-    """The API key in such a file: a JSON object, as a deploy writes it, or rows `api-key: value`."""
+def key_of(text: str, names: tuple[str, ...]) -> str | None:
+    """The key in such a file: a JSON object, as a deploy writes it, or rows `api-key: value`."""
     try:
         document = json.loads(text)
     except ValueError:
         document = None
     if isinstance(document, dict):
-        return next((str(document[name]) for name in KEY_NAMES if document.get(name)), None)
+        return next((str(document[name]) for name in names if document.get(name)), None)
     for row in text.splitlines():
         name, colon, value = row.partition(":")
-        if colon and name.strip().strip("\"'") in KEY_NAMES:
+        if colon and name.strip().strip("\"'") in names:
             return unquoted(value.strip())
     return None
 
@@ -62,11 +65,11 @@ def unquoted(value: str) -> str:
 class Client:
     """Asks one server. Every method returns a dict with status, error, seconds and json; none raises."""
 
-    def __init__(self, url: str, key: str | None) -> None:
+    def __init__(self, url: str, key: str | None, admin: str | None = None) -> None:
         parts = urllib.parse.urlsplit(url)
         self.secure = parts.scheme == "https"
         self.host, self.port = parts.hostname or "127.0.0.1", parts.port or (443 if self.secure else 80)
-        self.key = key
+        self.key, self.admin = key, admin
 
     def ask(self, path: str, body: Any = None, timeout_s: float = 30.0) -> dict[str, Any]:
         """One request, given up after timeout_s whatever the server does meanwhile."""
@@ -86,8 +89,9 @@ class Client:
 
     def _ask(self, path: str, body: Any, timeout_s: float, box: dict[str, Any]) -> None:
         headers = {"Content-Type": "application/json", "Connection": "close"}
-        if self.key:
-            headers["Authorization"] = "Bearer " + self.key
+        key = self.admin if self.admin and path.split("?")[0] in ADMIN_PATHS else self.key
+        if key:
+            headers["Authorization"] = "Bearer " + key
         try:
             connection = self._connection(timeout_s)
             data = None if body is None else json.dumps(body).encode()
@@ -202,7 +206,8 @@ def detail_of(answer: Any) -> str | None:
 
 def client(params: dict[str, Any]) -> Client:
     """params: url, key_files, key."""
-    return Client(params["url"], api_key(list(params.get("key_files") or []), params.get("key")))
+    files = list(params.get("key_files") or [])
+    return Client(params["url"], api_key(files, params.get("key")), api_key(files, None, ADMIN_NAMES))
 
 
 def answer(document: Any) -> None:

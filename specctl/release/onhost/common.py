@@ -36,8 +36,8 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
-def write_atomically(path: str, data: bytes | str, mode: int = 0o644) -> None:
-    """Temporary name in the same folder, fsync, rename, fsync of the folder."""
+def write_atomically(path: str, data: bytes | str, mode: int = 0o644, owner: int | None = None) -> None:
+    """Temporary name in the same folder, fsync, rename, fsync of the folder. `owner`: given to this user."""
     if isinstance(data, str):
         data = data.encode()
     temporary = f"{path}.new-{os.getpid()}"
@@ -45,6 +45,8 @@ def write_atomically(path: str, data: bytes | str, mode: int = 0o644) -> None:
     try:
         with os.fdopen(fd, "wb") as handle:
             os.fchmod(handle.fileno(), mode)  # before there is anything to read
+            if owner is not None and owner != os.geteuid():
+                os.fchown(handle.fileno(), owner, -1)
             handle.write(data)
             handle.flush()
             os.fsync(handle.fileno())
@@ -53,6 +55,21 @@ def write_atomically(path: str, data: bytes | str, mode: int = 0o644) -> None:
         remove_quietly(temporary)
         raise
     sync_folder(os.path.dirname(path))
+
+
+def kept_secret(path: str) -> dict[str, Any] | None:
+    """A secret file as it is kept for a way back: its text, and who reads it. None when there is no file."""
+    try:
+        with open(path, "rb") as handle:
+            return {"text": handle.read().decode("latin-1"), "owner": os.fstat(handle.fileno()).st_uid}
+    except OSError:
+        return None
+
+
+def put_secret_back(path: str, kept: Any) -> None:
+    """Undo of `kept_secret`; an earlier specctl kept the text alone."""
+    text, owner = (kept, None) if isinstance(kept, str) else (kept["text"], kept["owner"])
+    write_atomically(path, text.encode("latin-1"), 0o600, owner)
 
 
 def write_json(path: str, value: object, mode: int = 0o644) -> None:

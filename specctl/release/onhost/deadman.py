@@ -24,6 +24,7 @@ from specctl.release.onhost.common import (
     boot_id,
     boot_seconds,
     link_target,
+    put_secret_back,
     read_json,
     remove_quietly,
     sync_folder,
@@ -136,8 +137,8 @@ def put_back(root: str, server: dict[str, Any]) -> None:
     folder = os.path.join(root, "servers", server["name"])
     kept = read_json(os.path.join(folder, f"secrets-{server['secrets']}.json"))
     if isinstance(kept, dict):
-        for path, text in kept.items():
-            write_atomically(path, text.encode("latin-1"), 0o600)
+        for path, secret in kept.items():
+            put_secret_back(path, secret)
         write_json(os.path.join(folder, "secrets.json"), {"digest": server["secrets"]}, 0o600)
     current = os.path.join(folder, "current")
     if server["previous"] is None:

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from specctl.release.onhost.common import (
+    kept_secret,
     link_target,
+    put_secret_back,
     read_bytes,
     read_json,
     remove_quietly,
     sync_folder,
-    write_atomically,
     write_json,
 )
 
@@ -103,8 +104,8 @@ def keep_secrets(root: str, params: dict[str, Any]) -> dict[str, Any]:
     digest = read_json(os.path.join(folder, "secrets.json"), {}).get("digest")
     kept = os.path.join(folder, f"secrets-{digest}.json")
     if digest and digest != params["digest"] and not os.path.exists(kept):
-        files = {path: (read_bytes(path) or b"").decode("latin-1") for path in secret_names(params)}
-        write_json(kept, files, 0o600)
+        files = {path: kept_secret(path) for path in secret_names(params)}
+        write_json(kept, {path: found for path, found in files.items() if found is not None}, 0o600)
     return {"digest": digest}
 
 
@@ -130,7 +131,7 @@ def restore_secrets(root: str, params: dict[str, Any]) -> dict[str, Any]:
     files = read_json(os.path.join(folder, f"secrets-{digest}.json"), {}) if digest else {}
     for path in set(secret_names(params)) | set(files):
         if path in files:
-            write_atomically(path, files[path].encode("latin-1"), 0o600)
+            put_secret_back(path, files[path])
         else:
             remove_quietly(path)
     write_json(os.path.join(folder, "secrets.json"), {"digest": digest}, 0o600)
