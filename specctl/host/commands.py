@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +17,10 @@ from specctl.host.capture import KEPT, Lines
 from specctl.host.errors import CommandFailed, PythonMissing, SudoNeedsPassword
 from specctl.host.files import refused
 from specctl.host.protocol import Result
+from specctl.host.shape import shaped
 
 BLOCK = 256 << 10  # bytes sent at once
+NOISE_LINES = 1_000  # after a program's answer: what a logout script prints
 PYTHONS = ("python3", "/usr/libexec/platform-python")
 
 
@@ -147,10 +149,9 @@ class CommandHost(ABC):
 
     def read(self, remote: str, *, limit: int = 4 << 20, sudo: bool = False) -> bytes | None:
         """See `Host.read`."""
-        data = self._look(remote, {"path": remote, "want": "bytes", "limit": limit}, sudo=sudo, limit=limit)[
-            "data"
-        ]
-        return None if data is None else base64.b64decode(str(data))
+        params = {"path": remote, "want": "bytes", "limit": limit}
+        answer = self._look(remote, params, sudo=sudo, limit=limit)
+        return shaped(self.name, "file", answer, _bytes_in)
 
     # -- within
 
@@ -202,10 +203,10 @@ class CommandHost(ABC):
             )
         if not result.ok:
             raise failed(self.name, result)
-        for text in reversed(result.stdout.splitlines()):
+        for text in _lines_from_the_end(result.stdout):
             try:
                 document: object = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             return document
         raise failed(self.name, result, "printed no JSON document")
@@ -251,6 +252,22 @@ def _ended(code: int) -> str:
     if code > 128:
         return f"was killed by signal {code - 128}"
     return f"ended with exit code {code}"
+
+
+def _lines_from_the_end(data: bytes) -> Iterator[bytes]:
+    """The last lines, the last one first; so many and no more, whatever a host prints."""
+    end = len(data)
+    for _ in range(NOISE_LINES):
+        start = data.rfind(b"\n", 0, end) + 1
+        yield data[start:end]
+        if start == 0:
+            return
+        end = start - 1
+
+
+def _bytes_in(answer: Mapping[str, object]) -> bytes | None:
+    data = answer["data"]
+    return None if data is None else base64.b64decode(str(data), validate=True)
 
 
 def _packed(source: str, params: Mapping[str, object]) -> bytes:

@@ -9,7 +9,7 @@ from specctl.host.protocol import Host
 from specctl.release.journal import parse
 from specctl.release.layout import Layout
 
-_LIMIT = 4 << 20  # bytes of history that are read: some ten thousand runs
+_LIMIT = 4 << 20  # bytes of history that are read; the host keeps fewer
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Entry:
         words = {
             k: str(raw.get(k) or "") for k in ("at", "run", "command", "release", "by", "result", "detail")
         }
-        seconds = raw.get("seconds")
+        seconds, servers = raw.get("seconds"), raw.get("servers")
         return cls(
             **words,
-            seconds=float(seconds) if isinstance(seconds, (int, float)) else None,
-            servers=tuple(str(s) for s in raw.get("servers") or ()),
+            seconds=float(seconds) if isinstance(seconds, (int, float)) and abs(seconds) < 1e12 else None,
+            servers=tuple(str(s) for s in servers) if isinstance(servers, list) else (),
         )
 
 

@@ -67,7 +67,7 @@ def parse(data: bytes) -> list[dict[str, Any]]:
     for line in data.splitlines():
         try:
             value = json.loads(line.decode("utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             records.append(value)

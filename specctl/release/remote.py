@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from specctl.host.errors import CommandFailed
+from specctl.host.joining import without_own_imports
 from specctl.host.protocol import Host, Result
 from specctl.release.errors import ReleaseError
 
@@ -34,13 +34,7 @@ def program_source(name: str, call: str = "print(json.dumps(main(params)))") -> 
 
 
 def _stripped(name: str) -> str:
-    text = files(_PACKAGE).joinpath(f"{name}.py").read_text(encoding="utf-8")
-    lines = text.splitlines()
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("__future__", _PACKAGE)):
-            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
-                lines[number] = ""
-    return "\n".join(lines)
+    return without_own_imports(files(_PACKAGE).joinpath(f"{name}.py").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,16 @@ import json
 import os
 from typing import Any
 
-from specctl.release.onhost.common import read_json, remove_quietly, renew_lease, sync_folder, write_json
+from specctl.release.onhost.common import (
+    read_json,
+    remove_quietly,
+    renew_lease,
+    sync_folder,
+    write_atomically,
+    write_json,
+)
+
+LONGEST_HISTORY = 3 << 20  # bytes: some ten thousand runs
 
 
 def append(path: str, records: list[dict[str, Any]]) -> None:
@@ -27,6 +36,17 @@ def append(path: str, records: list[dict[str, Any]]) -> None:
     sync_folder(os.path.dirname(path))
 
 
+def forget_oldest(path: str) -> None:
+    """Keep the newest half of a history that has become too long to be read as a whole."""
+    if os.path.getsize(path) <= LONGEST_HISTORY:
+        return
+    with open(path, "rb") as handle:
+        handle.seek(-LONGEST_HISTORY // 2, os.SEEK_END)
+        handle.readline()  # the rest of a line
+        newest = handle.read()
+    write_atomically(path, newest)
+
+
 def main(params: dict[str, Any]) -> dict[str, Any]:
     pending = os.path.join(params["root"], "pending.json")
     if params.get("records"):
@@ -34,7 +54,9 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
     if params.get("pending"):
         write_json(pending, params["pending"])
     if params.get("entry"):
-        append(os.path.join(params["root"], "history.jsonl"), [params["entry"]])
+        history = os.path.join(params["root"], "history.jsonl")
+        append(history, [params["entry"]])
+        forget_oldest(history)
     finished = params.get("finished")
     if finished and (read_json(pending, {}) or {}).get("run") == finished:
         remove_quietly(pending)

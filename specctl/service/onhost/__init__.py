@@ -6,9 +6,10 @@ instance, is the same code for `verify` on the host and for `logs -f` here).
 
 from __future__ import annotations
 
-import ast
 import functools
 from importlib import resources
+
+from specctl.host.joining import without_own_imports
 
 
 def source(*names: str) -> str:
@@ -21,18 +22,4 @@ def joined(package: str, names: tuple[str, ...]) -> str:
     """Programs of a package one after the other; their imports of each other are left out, as they then
     share one namespace. Put together once, and only when a host is asked."""
     parts = [resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8") for name in names]
-    return "\n".join(["from __future__ import annotations", *map(_alone, parts), ""])
-
-
-def _alone(text: str) -> str:
-    """A program without `from __future__` and without imports from specctl."""
-    lines = text.splitlines()
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
-            "__future__",
-            "specctl",
-        ):
-            lines[node.lineno - 1 : node.end_lineno] = [""] * (
-                (node.end_lineno or node.lineno) - node.lineno + 1
-            )
-    return "\n".join(lines)
+    return "\n".join(["from __future__ import annotations", *map(without_own_imports, parts), ""])
