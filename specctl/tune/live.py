@@ -10,6 +10,7 @@ from specctl.config.model import HostConfig, ServerConfig
 from specctl.evidence.collect import api_key_sources
 from specctl.evidence.expectation import launch_args, local_url
 from specctl.host.protocol import Host
+from specctl.host.shape import misfit
 from specctl.tune.errors import NoSwitch, ThresholdRefused
 from specctl.tune.onhost import source
 from specctl.tune.values import Values
@@ -64,13 +65,15 @@ class Look:
     @classmethod
     def from_json(cls, raw: Any) -> Look:
         raw = raw if isinstance(raw, dict) else {"error": "no answer"}
-        return cls(
-            at=float(raw.get("at") or 0.0),
+        ranks = raw.get("ranks") or ()
+        made = cls(
+            at=raw.get("at") or 0.0,
             error=raw.get("error"),
-            ranks=tuple(raw.get("ranks") or ()),
+            ranks=tuple(ranks) if isinstance(ranks, list) else (),
             device=raw.get("device"),
             graphs=raw.get("graphs"),
         )
+        return cls(error="an answer of an unknown shape") if misfit(made, cls) else made
 
 
 def access(server: ServerConfig) -> dict[str, object]:
