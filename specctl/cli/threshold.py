@@ -17,8 +17,10 @@ from specctl.errors import UsageError
 from specctl.exits import ExitCode
 from specctl.host.protocol import Host
 from specctl.service.factory import service_for
+from specctl.tune.errors import TuneError
 from specctl.tune.inventory_edit import Edit, edit_threshold, inventory_files
-from specctl.tune.threshold import Changed, Threshold, read_threshold, set_threshold
+from specctl.tune.rollout import Changed, Rollout, can_restart
+from specctl.tune.threshold import Threshold, read_threshold
 from specctl.tune.values import Values, check
 
 COLUMNS = ("host", "server", "now", "live", "next start", "inventory", "last live change")
@@ -81,6 +83,11 @@ def get(ctx: click.Context, server: str | None, selection: Selection, as_json: b
     metavar="K",
     help="After K decode steps in a row [default: as it is].",
 )
+@click.option(
+    "--restart",
+    is_flag=True,
+    help="Restart a server that does not take it while it serves; if that fails, it runs as before again.",
+)
 @click.option("--save", is_flag=True, help="Also write it into the inventory, after showing the difference.")
 @selection_options
 @json_option
@@ -91,6 +98,7 @@ def set_(
     n: int,
     resume: int | None,
     dwell: int | None,
+    restart: bool,
     save: bool,
     selection: Selection,
     as_json: bool,
@@ -108,7 +116,8 @@ def set_(
 
     def one(host: Host, config: HostConfig, say: Say) -> list[Changed]:
         say(f"{server}: {wanted}")
-        return [set_threshold(host, config, s, service_for(host, config, s), wanted) for s in config.servers]
+        rollouts = [Rollout(host, config, s, service_for(host, config, s), say) for s in config.servers]
+        return [change(rollout, wanted, restart=restart) for rollout in rollouts]
 
     outcomes = on_hosts(chosen.hosts, one, output)
     done = [c for o in outcomes for c in o.value or ()]
@@ -118,7 +127,7 @@ def set_(
         output.json(_document(done, edits, [error_document(c, e) for c, e in errors]))
     else:
         for c in done:
-            output.line(f"{c.host} {c.server}: {c.before} -> {c.now}, live on all ranks{_kept(c)}")
+            output.line(f"{c.host} {c.server}: {c.before or 'no threshold'} -> {c.now}, {c.words}")
         if done and not save:
             output.note(
                 "the inventory was left alone: --save writes it there too, or the next deploy undoes it"
@@ -126,6 +135,20 @@ def set_(
         for _, error in errors:
             output.error(error)
     ctx.exit(int(exit_code([e for _, e in errors], ok=all(c.kept for c in done))))
+
+
+def change(rollout: Rollout, wanted: Values, *, restart: bool) -> Changed:
+    """Live; by a restart where the server does not take it and one is allowed."""
+    try:
+        return rollout.live(wanted)
+    except TuneError as exc:
+        if not can_restart(exc):
+            raise
+        if not restart:
+            exc.hint = f"{exc.hint or 'nothing was changed'}; --restart starts it anew with {wanted}"
+            raise
+        rollout.progress(f"{exc.message}; restarting")
+    return rollout.restart(wanted)
 
 
 def save_all(path: Any, done: list[Changed], output: Output) -> list[Edit]:
@@ -173,18 +196,15 @@ def _row(t: Threshold) -> tuple[str, ...]:
     )
 
 
-def _kept(c: Changed) -> str:
-    return " and for the next start" if c.kept else f"; a restart undoes it: {c.why}"
-
-
 def _document(done: list[Changed], edits: list[Edit], errors: list[dict[str, object]]) -> dict[str, Any]:
     return {
         "servers": [
             {
                 "host": c.host,
                 "server": c.server,
-                "before": c.before.as_dict(),
+                "before": c.before.as_dict() if c.before else None,
                 "now": c.now.as_dict(),
+                "how": "live" if c.live else "restart",
                 "kept": c.kept,
                 "why_not": c.why or None,
             }

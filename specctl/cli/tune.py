@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,22 +16,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
+from specctl.cli.tune_apply import apply
+from specctl.cli.tune_options import plain_boot, workloads
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.errors import SpecctlError, UsageError
 from specctl.host.connect import connect
 from specctl.release.wiring import service_on
-from specctl.tune.curves import COLUMNS, rows
-from specctl.tune.inventory_edit import edit_threshold, inventory_files
+from specctl.tune.curves import columns, rows
 from specctl.tune.load import Run
-from specctl.tune.model import contexts_of
+from specctl.tune.model import Mode, contexts_of
 from specctl.tune.page import page, svg_element
 from specctl.tune.plot import draw, need_matplotlib
-from specctl.tune.prompts import Workload, check_distinct, own, shareable
 from specctl.tune.result import Result
-from specctl.tune.threshold import set_threshold
+from specctl.tune.signals import interruptible, undisturbed
 from specctl.tune.tuning import Options, Tuning, levels_from
-
-MOST_PROMPTS = 2000  # different ones; a longer run uses them again
 
 
 @click.command()
@@ -67,9 +62,10 @@ MOST_PROMPTS = 2000  # different ones; a longer run uses them again
     "--run-limit", type=click.FloatRange(min=10), default=900.0, metavar="SECONDS", help="Of one run."
 )
 @click.option(
-    "--plain-boot",
-    is_flag=True,
-    help="Also restart the server once without speculation, and check off with it.",
+    "--plain-boot/--no-plain-boot",
+    default=None,
+    help="At the end, restart the server once without speculation to check off with it, and then as it was "
+    "[default: asked on a terminal, done with --yes, else left out and said so].",
 )
 @click.option("--no-dynamic", is_flag=True, help="Do not measure the proposed threshold.")
 @click.option("--busy", is_flag=True, help="Measure although others use the server.")
@@ -83,7 +79,12 @@ MOST_PROMPTS = 2000  # different ones; a longer run uses them again
     "--no-plots", is_flag=True, help="No PNG, and a page without the figure (matplotlib is not needed)."
 )
 @click.option("--no-apply", is_flag=True, help="Only measure and report.")
-@click.option("--yes", "-y", is_flag=True, help="Write the inventory and set the threshold without asking.")
+@click.option(
+    "--yes",
+    "-y",
+    is_flag=True,
+    help="Ask nothing: restart for the plain server, write the inventory, roll out.",
+)
 @json_option
 @click.pass_context
 def tune(ctx: click.Context, /, server: str, selection: Selection, **given: Any) -> None:
@@ -91,20 +92,23 @@ def tune(ctx: click.Context, /, server: str, selection: Selection, **given: Any)
 
     The load is SGLang's own serving benchmark, on the host, from the release's environment. On and off are
     measured on the running server by setting its threshold; every way out puts it back. The proposal goes
-    into the inventory after its difference is shown, and then live to the server.
+    into the inventory after its difference is shown, and then to the server: live, or by a restart where the
+    server does not take it live.
     """
     output = output_of(ctx, given["as_json"])
     if not given["no_plots"]:
         need_matplotlib()
     chosen = selected(replace(selection, servers=(server,)), output)
     config, found = _the_one(chosen.hosts, server)
+    may_restart, why_not_plain = plain_boot(given, found, output)
     levels = levels_from(given["levels"])
     options = Options(
-        workloads=_workloads(given, levels),
+        workloads=workloads(given, levels),
         levels=levels,
         repetitions=given["repetitions"],
         waves=given["waves"],
-        plain_boot=given["plain_boot"],
+        plain_boot=may_restart,
+        why_not_plain=why_not_plain,
         dynamic=not given["no_dynamic"],
         busy=given["busy"],
         limit_s=given["run_limit"],
@@ -118,11 +122,13 @@ def tune(ctx: click.Context, /, server: str, selection: Selection, **given: Any)
             )
             result = _measure(tuning, bar, output, plots=not given["no_plots"])
         _show(result, folder, output)
-        applied = False
+        done = None
         if not given["no_apply"]:
-            applied = _apply(tuning, result, chosen.inventory.path, output, yes=given["yes"])
+            done = apply(tuning, result, chosen.inventory.path, output, yes=given["yes"])
         if output.as_json:
-            output.json({**result.as_dict(), "applied": applied, "files": sorted(map(str, folder.iterdir()))})
+            how = None if done is None else "live" if done.live else "restart"
+            files = sorted(map(str, folder.iterdir()))
+            output.json({**result.as_dict(), "applied": how, "files": files})
     finally:
         host.close()
 
@@ -133,8 +139,7 @@ class _Bar:
     def __init__(self, progress: Progress, output: Output) -> None:
         self.progress, self.output = progress, output
         self.task = progress.add_task("starting", total=None)
-        self.total = 0
-        self.extra = 0
+        self.counts: dict[Mode, int] = {}  # runs to make, by kind and in order; on and off are one kind
 
     def say(self, text: str) -> None:
         self.progress.update(self.task, description=escape(text))
@@ -142,9 +147,12 @@ class _Bar:
             self.output.note(text)
 
     def tell(self, run: Run, left: int) -> None:
-        done = max(0, self.total - left - (self.extra if run.mode.value in ("on", "off") else 0))
-        self.progress.update(self.task, total=self.total, completed=done)
-        self.say(f"{run.mode.value}, {run.context}, {run.level} at once; {left} runs of this kind left")
+        kinds, total = list(self.counts), sum(self.counts.values())
+        kind = Mode.ON if run.mode is Mode.OFF else run.mode
+        later = sum(self.counts[k] for k in kinds[kinds.index(kind) + 1 :])
+        number = total - later - left + 1
+        self.progress.update(self.task, total=total, completed=number - 1)
+        self.say(f"run {number} of {total}: {run.mode.value}, {run.context}, {run.level} at once")
 
 
 @contextmanager
@@ -166,24 +174,22 @@ def _measure(tuning: Tuning, bar: _Bar, output: Output, *, plots: bool) -> Resul
     """Survey, measure and write the report; an interrupted sweep keeps what it has, and says where."""
     tuning.survey()
     record = tuning.open_record()
-    runs = tuning.paired()
-    bar.extra = tuning.extra()
-    bar.total = len(runs) + bar.extra
-    missing = sum(not record.has(run) for run in runs)
+    bar.counts = {
+        mode: sum(not record.has(run) for run in runs) for mode, runs in tuning.runs().items() if runs
+    }
     output.note(
         f"{tuning.server.name} on {tuning.config.name}: {len(tuning.levels)} levels "
-        f"up to {tuning.levels[-1]}, {missing + bar.extra} runs to go; results in {tuning.folder}"
+        f"up to {tuning.levels[-1]}, {sum(bar.counts.values())} runs to go; results in {tuning.folder}"
     )
-    previous = signal.signal(signal.SIGTERM, _as_interrupt)
-    try:
-        result = tuning.measure(record)
-    except (KeyboardInterrupt, SpecctlError) as exc:
-        _keep(tuning, record, output, plots=plots)
-        if isinstance(exc, SpecctlError):
-            exc.hint = f"{exc.hint or ''}\ngo on with --out {tuning.folder} once it is repaired".strip()
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    with interruptible():
+        try:
+            result = tuning.measure(record)
+        except (KeyboardInterrupt, SpecctlError) as exc:
+            with undisturbed():
+                _keep(tuning, record, output, plots=plots)
+            if isinstance(exc, SpecctlError):
+                exc.hint = f"{exc.hint or ''}\ngo on with --out {tuning.folder} once it is repaired".strip()
+            raise
     write_report(result, tuning.folder, plots=plots)
     return result
 
@@ -214,42 +220,16 @@ def write_report(result: Result, folder: Path, *, plots: bool) -> None:
 def _show(result: Result, folder: Path, output: Output) -> None:
     if output.as_json:
         return
-    output.table(COLUMNS, rows(result.samples, contexts_of(result.samples)))
+    output.table(columns(result.samples), rows(result.samples, contexts_of(result.samples)))
     output.line("")
     output.line(f"{result.server} on {result.host}: {result.proposal.sentence}")
     output.line(f"proposed: {result.proposal.values} (before: {result.before})")
     if result.proposal.advice:
         output.line(f"advice: {result.proposal.advice}")
+    output.line(result.plain.sentence)
     for note in result.notes:
         output.note(f"note: {note}")
     output.line(f"report: {folder / 'report.html'}")
-
-
-def _apply(tuning: Tuning, result: Result, inventory: Path, output: Output, *, yes: bool) -> bool:
-    """Show the inventory's difference, ask, write it, set it live. False: nothing to do, or not wanted."""
-    values = result.proposal.values
-    edit = edit_threshold(inventory_files(inventory), result.host, result.server, values, environ=os.environ)
-    if edit is None and result.before.agrees(values):
-        output.note("the server and the inventory have these values already")
-        return False
-    if edit is not None:
-        output.note(edit.diff.rstrip())
-        if edit.also:
-            output.note(f"the same lines are for {', '.join(edit.also)}: their next deploy changes too")
-    if not yes:
-        if not sys.stdin.isatty() or output.as_json:
-            output.note(
-                "not applied: there is no terminal to ask on; give --yes, or --no-apply to be asked nothing"
-            )
-            return False
-        if not click.confirm(f"write the inventory and set {values} live?", err=True):
-            return False
-    if edit is not None:
-        edit.write()
-    done = set_threshold(tuning.host, tuning.config, tuning.server, tuning.service, values)
-    kept = "and for the next start" if done.kept else f"but a restart undoes it: {done.why}"
-    output.note(f"{result.server} on {result.host}: {done.before} -> {done.now}, live {kept}")
-    return True
 
 
 def _the_one(hosts: tuple[HostConfig, ...], server: str) -> tuple[HostConfig, ServerConfig]:
@@ -261,19 +241,3 @@ def _the_one(hosts: tuple[HostConfig, ...], server: str) -> tuple[HostConfig, Se
             hint="name one with --hosts",
         )
     return hosts[0], hosts[0].servers[0]
-
-
-def _workloads(given: dict[str, Any], levels: tuple[int, ...]) -> tuple[Workload, ...]:
-    if given["datasets"]:
-        if given["contexts"]:
-            raise UsageError("--context is for made prompts, and --dataset gives your own", code="dataset")
-        found = tuple(own(path, given["output_len"]) for path in given["datasets"])
-        check_distinct(found)
-        return found
-    count = min(MOST_PROMPTS, max(levels or (256,)) * given["waves"] + 8)
-    lengths = levels_from(given["contexts"] or ("256,2048",))
-    return tuple(shareable(n, count, given["output_len"]) for n in dict.fromkeys(lengths))
-
-
-def _as_interrupt(_signal: int, _frame: object) -> None:
-    raise KeyboardInterrupt

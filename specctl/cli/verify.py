@@ -23,7 +23,8 @@ from specctl.service.factory import service_for
 @click.option(
     "--exercise",
     is_flag=True,
-    help="Also send a burst past the threshold (needs a server without other load).",
+    help="Also put load past the threshold on it, by SGLang's own serving benchmark from the release, or by "
+    "requests from here where that cannot run (needs a server without other load).",
 )
 @click.option(
     "--hold",
@@ -51,8 +52,10 @@ def verify(
 ) -> None:
     """Collect evidence from servers: what was expected, what was seen, and where.
 
-    Process, install, route, marker and a real generation; with --exercise also the switch itself. Nothing is
-    changed or restarted. Exit code 0: all proven, 1: something is not, 4: a host cannot be reached.
+    Process, install, route, marker and a real generation; with --exercise also the switch itself, and whether
+    greedy texts stay the same. Nothing is changed or restarted.
+
+    Exit code 0: all proven, 1: something is not, 4: a host cannot be reached.
     """
     output = output_of(ctx, as_json)
     hosts = selected(selection, output).hosts

@@ -33,7 +33,8 @@ def judge_behaviour(expectation: Expectation, run: Run) -> Evidence:
         )
         found = _before_the_burst(threshold, run) or _the_burst(threshold, run) or _the_calm(threshold, run)
     where = f"{expectation.url}/server_info, /generate"
-    return Evidence(Kind.BEHAVIOUR, found.verdict, found.code, expected, found.seen, where, found.hint)
+    seen = f"{found.seen}; {run.load}" if run.samples else found.seen
+    return Evidence(Kind.BEHAVIOUR, found.verdict, found.code, expected, seen, where, found.hint)
 
 
 def _before_the_burst(threshold: int, run: Run) -> _Finding | None:
@@ -78,7 +79,7 @@ def _the_burst(threshold: int, run: Run) -> _Finding | None:
     if _has_graphs(run) and not all(s.get("decode_graphs") is True for s in off or run.samples):
         hint = "decode without graphs is slow: look for capture errors at its start, specctl logs"
         return _Finding(Verdict.FAIL, "behaviour-no-graphs", "decode is not on CUDA graphs while off", hint)
-    texts = compare(run.info or {}, run.alone, run.burst)
+    texts = compare(run.info or {}, run.alone, run.burst, run.which)
     if not texts.good:
         hint = "do not serve with this; compare with a server without the threshold"
         seen = f"{texts.words}; {texts.first_difference}"
@@ -89,11 +90,15 @@ def _the_burst(threshold: int, run: Run) -> _Finding | None:
 def _the_calm(threshold: int, run: Run) -> _Finding:
     """Whether it came on again; all else was right."""
     graphs = "on CUDA graphs" if _has_graphs(run) else "without CUDA graphs, as this server runs"
-    texts = compare(run.info or {}, run.alone, run.burst).words
+    texts = compare(run.info or {}, run.alone, run.burst, run.which).words
     said = f"{_grown(run, 'off_steps')} steps off at batches up to {_peak(run)}, {graphs}, {texts}"
     if threshold == 0:
         return _Finding(Verdict.PASS, "behaviour-always-off", f"always off, as asked: {said}")
-    last = run.samples[-1]
+    first, last = run.samples[0], run.samples[-1]
+    if any(first.get(name) != last.get(name) for name in ("threshold", "resume")):
+        seen = f"threshold {first.get('threshold')} before the load, {last.get('threshold')} after it"
+        hint = "somebody changed it meanwhile: specctl history; then exercise it again"
+        return _Finding(Verdict.UNKNOWN, "behaviour-threshold-changed", seen, hint)
     if last.get("state") != "on":
         batch = _int(last, "batch")
         seen = f"still off after the burst, with {batch} requests running"

@@ -92,8 +92,8 @@ def collect(
     found[-1] = after_live_change(expectation, log, found[-1], alive["info"], changes)
     found.append(judge_alive(alive["health"], alive["generation"], url=expectation.url))
     if with_exercise:
-        progress("exercise")
-        found.append(_exercise(host, config, expectation, found[-1], key_files, key))
+        progress("exercise: load past the threshold, a minute or two")
+        found.append(_exercise(host, config, server, expectation, found[-1], key_files, key))
     return Report(
         host=config.name,
         server=server.name,
@@ -158,6 +158,7 @@ def api_key_sources(server: ServerConfig) -> tuple[list[str], str | None]:
 def _exercise(
     host: Host,
     config: HostConfig,
+    server: ServerConfig,
     expectation: Expectation,
     alive: Evidence,
     key_files: list[str],
@@ -174,5 +175,7 @@ def _exercise(
             "the server does not generate, so no burst was sent",
             expectation.url,
         )
-    run = exercise(host, expectation, key_files=key_files, key=key, sudo=config.sudo) if run_it else Run()
+    if not run_it:
+        return judge_behaviour(expectation, Run())
+    run = exercise(host, config, server, expectation, key_files=key_files, key=key)
     return judge_behaviour(expectation, run)

@@ -39,15 +39,22 @@ class Comparison:
         return said
 
 
-def compare(info: Mapping[str, Any], alone: Sequence[str | None], burst: Sequence[str | None]) -> Comparison:
-    """Compare; request i of the burst used prompt i modulo the number of prompts.
+def compare(
+    info: Mapping[str, Any],
+    alone: Sequence[str | None],
+    burst: Sequence[str | None],
+    which: Sequence[int] = (),
+) -> Comparison:
+    """Compare each text of the burst with that of its prompt alone.
 
     Args:
         info: device and dtype as /server_info says them; what is not said counts as a GPU in half precision.
         alone: at least one text.
         burst: at least one text.
+        which: the prompt of each request of the burst; empty: request i used prompt i modulo their number.
     """
-    pairs = [(alone[i % len(alone)] or "", text or "") for i, text in enumerate(burst)]
+    numbers = which if len(which) == len(burst) else range(len(burst))
+    pairs = [(alone[n % len(alone)] or "", text or "") for n, text in zip(numbers, burst, strict=True)]
     shares = [prefix_share(a, b) for a, b in pairs]
     identical, mean = sum(a == b for a, b in pairs), fmean(shares)
     exact = info.get("device") == "cpu" or info.get("dtype") in ("float32", "float")

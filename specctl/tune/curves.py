@@ -56,41 +56,39 @@ def _point(level: int, samples: Sequence[Sample]) -> Point:
     )
 
 
-COLUMNS = (
-    *(
-        "workload",
-        "at once",
-        "off tok/s",
-        "on tok/s",
-        "on/off",
-        "dynamic tok/s",
-        "off ms/token",
-        "on ms/token",
-    ),
-    "accepted",
-)
+def columns(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """The columns of `rows`; those of a plain server only where one was measured."""
+    plain = ("plain tok/s", "off/plain") if any(s.mode is Mode.PLAIN for s in samples) else ()
+    return (
+        *("workload", "at once", "off tok/s", "on tok/s", "on/off", "dynamic tok/s", *plain),
+        *("off ms/tok", "on ms/tok", "accepted"),
+    )
 
 
 def rows(samples: Sequence[Sample], contexts: Sequence[str]) -> list[tuple[str, ...]]:
     """The table of a sweep."""
+    with_plain = "off/plain" in columns(samples)
     out: list[tuple[str, ...]] = []
     for context in contexts:
         curves = {mode: {p.level: p for p in curve(samples, mode, context)} for mode in Mode}
         for level in sorted(set(curves[Mode.OFF]) | set(curves[Mode.ON])):
-            off, on = curves[Mode.OFF].get(level), curves[Mode.ON].get(level)
-            dynamic = curves[Mode.DYNAMIC].get(level)
-            ratio = f"{on.tokens_per_s / off.tokens_per_s:.2f}" if on and off else "-"
+            off, on, dynamic, plain = (
+                curves[mode].get(level) for mode in (Mode.OFF, Mode.ON, Mode.DYNAMIC, Mode.PLAIN)
+            )
             out.append(
                 (
-                    context,
-                    str(level),
-                    f"{off.tokens_per_s:.1f}" if off else "-",
-                    f"{on.tokens_per_s:.1f}" if on else "-",
-                    ratio,
-                    f"{dynamic.tokens_per_s:.1f}" if dynamic else "-",
-                    f"{off.tpot_ms:.2f}" if off else "-",
-                    f"{on.tpot_ms:.2f}" if on else "-",
+                    *(context, str(level), _speed(off), _speed(on), _ratio(on, off), _speed(dynamic)),
+                    *((_speed(plain), _ratio(off, plain)) if with_plain else ()),
+                    *(f"{p.tpot_ms:.2f}" if p else "-" for p in (off, on)),
                     f"{on.accept_length:.2f}" if on and on.accept_length else "-",
                 )
             )
     return out
+
+
+def _speed(point: Point | None) -> str:
+    return f"{point.tokens_per_s:.1f}" if point else "-"
+
+
+def _ratio(one: Point | None, other: Point | None) -> str:
+    return f"{one.tokens_per_s / other.tokens_per_s:.2f}" if one and other else "-"

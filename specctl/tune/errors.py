@@ -11,14 +11,20 @@ class TuneError(SpecctlError):
     code = "tune"
 
 
+class NotAnswering(TuneError):
+    """The server does not answer, so nothing is known of its switch."""
+
+    code = "not-answering"
+
+
 class NoSwitch(TuneError):
-    """The server has no switch whose thresholds could be read or changed."""
+    """The server was started without a switch; a start with a threshold may give it one."""
 
     code = "no-switch"
 
 
 class ThresholdRefused(TuneError):
-    """The server said no to a change; its own reason is the message."""
+    """The running server does not take a change; its own reason is the message."""
 
     code = "threshold-refused"
 

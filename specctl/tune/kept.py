@@ -72,12 +72,18 @@ def keep(service: Service, found: Kept, values: Values) -> bool:
 
 
 def note_change(
-    remote: Remote, clock: Clock, operator: Operator, server: str, old: Values, new: Values, result: str
+    remote: Remote,
+    clock: Clock,
+    operator: Operator,
+    server: str,
+    old: Values | None,
+    new: Values,
+    result: str,
 ) -> None:
     """Write a change into the host's journal and history: who, when, from what to what, and how it ended."""
-    detail = f"{server}: {old} -> {new}"
+    detail = f"{server}: {old or 'no threshold'} -> {new}"
     record = {"event": COMMAND, "run": remote.run, "at": stamp(clock), "by": operator.name, "server": server}
-    values = {"old": old.as_dict(), "new": new.as_dict(), "result": result}
+    values = {"old": old.as_dict() if old else None, "new": new.as_dict(), "result": result}
     entry = {"at": record["at"], "run": remote.run, "command": COMMAND, "release": "", "by": operator.name}
     remote.program(
         "journal",

@@ -11,7 +11,7 @@ from specctl.evidence.collect import api_key_sources
 from specctl.evidence.expectation import launch_args, local_url
 from specctl.host.protocol import Host
 from specctl.host.shape import misfit
-from specctl.tune.errors import NoSwitch, ThresholdRefused
+from specctl.tune.errors import NoSwitch, NotAnswering, ThresholdRefused
 from specctl.tune.onhost import source
 from specctl.tune.values import Values
 
@@ -92,11 +92,12 @@ def need_switch(seen: Look, host: str, server: str) -> Values:
     """The values of a server that has a switch.
 
     Raises:
-        NoSwitch: it does not answer, or was started without a threshold.
+        NotAnswering: nothing can be said of it.
+        NoSwitch: it was started without a threshold.
     """
     context = {"host": host, "server": server}
     if seen.error:
-        raise NoSwitch(
+        raise NotAnswering(
             f"{server} on {host} does not answer: {seen.error}",
             context=context,
             hint=f"is it running? specctl status --hosts {host}",
@@ -114,6 +115,7 @@ def change(host: Host, config: HostConfig, server: ServerConfig, values: Values)
     """Change the values on all ranks at one step boundary, and look at all of them afterwards.
 
     Raises:
+        NotAnswering: it did not answer, so the change may have been made or not.
         ThresholdRefused: the server said no (its words), or a rank does not show the new values.
     """
     params = {**access(server), "values": values.as_dict()}
@@ -121,13 +123,18 @@ def change(host: Host, config: HostConfig, server: ServerConfig, values: Values)
     raw = raw if isinstance(raw, dict) else {}
     seen = Look.from_json(raw.get("look"))
     context = {"host": config.name, "server": server.name, "asked for": str(values)}
+    context["it has"] = str(seen.values) if seen.values else seen.error or "no switch"
+    if raw.get("refused") and not raw.get("answered"):
+        raise NotAnswering(
+            f"{server.name} on {config.name} did not answer to the change: {raw['refused']}",
+            context=context,
+            hint="look what it has now: specctl threshold get",
+        )
     if raw.get("refused"):
         raise ThresholdRefused(
             f"{server.name} on {config.name} refuses: {raw['refused']}",
-            context={**context, "it has": str(seen.values) if seen.values else seen.error or "no switch"},
-            hint="nothing was changed"
-            if raw.get("answered")
-            else "look what it has now: specctl threshold get",
+            context=context,
+            hint="nothing was changed",
         )
     now = [Values.from_state(state) for state in seen.states]
     if len(now) != len(seen.ranks) or not now or not all(v is not None and values.agrees(v) for v in now):
@@ -135,7 +142,7 @@ def change(host: Host, config: HostConfig, server: ServerConfig, values: Values)
         raise ThresholdRefused(
             f"{server.name} on {config.name} took the change, but does not show it on every rank",
             code="threshold-not-seen",
-            context={**context, "it shows": shown},
+            context={**context, "it has": shown},
             hint="look again: specctl threshold get",
         )
     return seen

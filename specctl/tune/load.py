@@ -8,7 +8,7 @@ from typing import Any
 
 from specctl.config.command import server_env
 from specctl.config.model import HostConfig, ServerConfig
-from specctl.evidence.expectation import launch_args
+from specctl.evidence.generator import Amount, generator_argv
 from specctl.host.protocol import Host
 from specctl.service.unit import server_folder, server_python
 from specctl.tune.errors import LoadFailed, ThresholdRefused
@@ -18,7 +18,6 @@ from specctl.tune.onhost import source
 from specctl.tune.prompts import Workload
 from specctl.tune.values import Values
 
-_TOKENIZER = "--tokenizer-path"
 SLACK_S = 120.0  # for what a program does around its run
 
 
@@ -40,20 +39,10 @@ class Run:
 def bench_argv(
     python: str, url: str, server: ServerConfig, workload: Workload, run: Run, dataset: str
 ) -> tuple[str, ...]:
-    """The generator's command line, but for its output file. Greedy, fixed answer lengths, empty cache."""
-    args = launch_args(server)
-    tokenizer = next((args[i + 1] for i, a in enumerate(args[:-1]) if a == _TOKENIZER), None)
-    return (
-        *(python, "-m", "sglang.bench_serving"),
-        *("--backend", "sglang", "--base-url", url),
-        *("--model", server.model),
-        *(("--tokenizer", tokenizer) if tokenizer else ()),
-        *("--dataset-name", "custom", "--dataset-path", dataset),
-        *("--sharegpt-output-len", str(workload.output_tokens)),
-        *("--num-prompts", str(run.requests), "--max-concurrency", str(run.level)),
-        *("--seed", str(1 + run.repetition)),  # on and off get the same prompts in the same order
-        *("--warmup-requests", "1", "--flush-cache", "--disable-tqdm"),
-    )
+    """The generator's command line for a run, but for its output file. The cache is empty at its start."""
+    # a seed for each repetition: on and off get the same prompts in the same order
+    amount = Amount(run.requests, run.level, workload.output_tokens, seed=1 + run.repetition)
+    return generator_argv(python, url, server, dataset, amount, "--warmup-requests", "1", "--flush-cache")
 
 
 def work_folder(config: HostConfig, server: ServerConfig) -> str:

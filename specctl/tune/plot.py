@@ -10,7 +10,7 @@ from specctl.errors import UsageError
 from specctl.tune.crossover import Crossover
 from specctl.tune.curves import LABELS, curve
 from specctl.tune.model import Mode, contexts_of
-from specctl.tune.recommend import interval
+from specctl.tune.recommend import ends
 from specctl.tune.result import Result
 
 COLOURS = {Mode.PLAIN: "#7a7a7a", Mode.OFF: "#1f5fa8", Mode.ON: "#c9541c", Mode.DYNAMIC: "#1d8a57"}
@@ -84,13 +84,10 @@ def _row(result: Result, context: str, axes: Any, *, last: bool) -> None:
     gain.plot(levels, [g.ratio for g in found.gains], "o", color=COLOURS[Mode.ON], markersize=4)
     gain.plot(levels, [g.fitted for g in found.gains], "-", color=COLOURS[Mode.ON], linewidth=1.2)
     gain.axhline(1.0, color="#555555", linewidth=0.8)
-    if found.at is not None:
-        words = f"crossover {found.at:.1f}\n{interval(found)}"
-        gain.annotate(words, (0.98, 0.96), xycoords="axes fraction", ha="right", va="top", fontsize=8)
     for axis, title, unit in (
         (speed, f"Throughput, {context}", "generated tokens/s"),
-        (time, "Time for each token (median)", "ms"),
-        (gain, "Speculation on / off", "ratio"),
+        (time, "Inter-token latency (median over requests)", "ms for each token"),
+        (gain, "Throughput on / off", "ratio; above 1 speculation pays"),
     ):
         axis.set_title(title, loc="left")
         axis.set_ylabel(unit)
@@ -105,6 +102,9 @@ def _row(result: Result, context: str, axes: Any, *, last: bool) -> None:
         if last:
             axis.set_xlabel("requests at once")
         _mark(axis, found)
+    low, high = ends(found)
+    where = f"crossover {found.at:.1f} ({low} to {high})" if found.at is not None else "no crossover"
+    gain.set_title(where, loc="right", fontsize=8.5, color="#444444")
 
 
 def _mark(axis: Any, found: Crossover) -> None:
@@ -114,5 +114,6 @@ def _mark(axis: Any, found: Crossover) -> None:
     first, last = found.gains[0].level, found.gains[-1].level
     low = found.low if found.low is not None else first
     high = found.high if found.high is not None else last
-    axis.axvspan(low, high, color=BAND, alpha=0.25, linewidth=0, label="95 % band of the crossover")
+    words = "95 % band of the crossover" if found.has_interval else "levels around the crossover"
+    axis.axvspan(low, high, color=BAND, alpha=0.25, linewidth=0, label=words)
     axis.axvline(found.at, color=BAND, linewidth=1.4, label="crossover")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from specctl.tune.crossover import Crossover, Verdict
+from specctl.tune.crossover import CONFIDENCE, Crossover, Verdict
 from specctl.tune.model import Mode, Sample
 from specctl.tune.values import Values
 
@@ -75,11 +75,24 @@ def recommend(found: Crossover, limit: int, samples: Sequence[Sample]) -> Recomm
 
 def interval(found: Crossover) -> str:
     """The band in words."""
-    low = f"{found.low:.1f}" if found.low is not None else f"below {found.gains[0].level}"
-    high = f"{found.high:.1f}" if found.high is not None else f"above {found.gains[-1].level}"
+    low, high = ends(found)
+    span = low if low == high else f"{low} to {high}"
     if not found.has_interval:
-        return f"between {low} and {high}; one repetition has no interval"
-    return f"95 % interval {low} to {high}"
+        return f"{span}; one repetition has no interval"
+    return f"95 % interval {span}"
+
+
+def ends(found: Crossover) -> tuple[str, str]:
+    """Both ends of the band in words; they are the same where all of it lies beyond what was measured."""
+    below, above = f"below {found.gains[0].level}", f"above {found.gains[-1].level}"
+    tail = (1 + CONFIDENCE) / 2
+    if found.share_never >= tail:
+        return below, below
+    if found.share_always >= tail:
+        return above, above
+    low = f"{found.low:.1f}" if found.low is not None else below
+    high = f"{found.high:.1f}" if found.high is not None else above
+    return low, high
 
 
 def dwell_of(samples: Sequence[Sample], near: float) -> int:

@@ -7,16 +7,10 @@ from typing import Any
 
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.host.protocol import Host
-from specctl.release.clock import Clock, Operator, SystemClock, new_run_id, stamp
-from specctl.release.lock import HostLock
-from specctl.release.remote import Remote
 from specctl.service.protocol import Service
-from specctl.tune.errors import TuneError
-from specctl.tune.kept import keep, kept, last_change, note_change
-from specctl.tune.live import Look, change, look, need_switch
-from specctl.tune.values import Values, check
-
-LEASE_S = 180.0
+from specctl.tune.kept import kept, last_change
+from specctl.tune.live import Look, look
+from specctl.tune.values import Values
 
 
 @dataclass(frozen=True)
@@ -48,18 +42,6 @@ class Threshold:
             "changed": self.changed,
             "notes": list(self.notes),
         }
-
-
-@dataclass(frozen=True)
-class Changed:
-    """A change that was made live. `kept` is False when a restart would undo it; `why` says why."""
-
-    host: str
-    server: str
-    before: Values
-    now: Values
-    kept: bool
-    why: str = ""
 
 
 def inventory_values(server: ServerConfig) -> Values | None:
@@ -101,43 +83,3 @@ def differences(wanted: Values | None, seen: Look, after: Values | None) -> list
     if live and live.threshold == 0:
         notes.append("threshold 0: speculation is switched off altogether")
     return notes
-
-
-def set_threshold(
-    host: Host,
-    config: HostConfig,
-    server: ServerConfig,
-    service: Service,
-    wanted: Values,
-    *,
-    operator: Operator | None = None,
-    clock: Clock | None = None,
-) -> Changed:
-    """Change it live, note it in the host's journal, and write it into the unit, all under the host's lock.
-
-    Raises:
-        UsageError: a value is out of its range.
-        NoSwitch: the server does not answer, or has no switch.
-        ThresholdRefused: the server refuses; nothing was changed.
-        LockHeld: another run is at work on the host.
-    """
-    operator, clock = operator or Operator.here(), clock or SystemClock()
-    check(wanted, None)
-    seen = look(host, config, server)
-    before = need_switch(seen, config.name, server.name)
-    check(wanted, seen.limit)
-    remote = Remote(host, config.root, new_run_id(clock), config.sudo)
-    lock = HostLock(remote, operator, f"threshold {server.name} {wanted}", stamp(clock))
-    lock.acquire("threshold", LEASE_S)
-    try:
-        found = kept(host, config, server, service)
-        try:
-            now = need_switch(change(host, config, server, wanted), config.name, server.name)
-        except TuneError as exc:
-            note_change(remote, clock, operator, server.name, before, wanted, exc.code)
-            raise
-        is_kept = keep(service, found, now)
-        note_change(remote, clock, operator, server.name, before, now, "ok" if is_kept else "ok, live only")
-    finally:
-        lock.release()
-    return Changed(config.name, server.name, before, now, is_kept, found.why)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,21 @@ from specctl.config.model import HostConfig, ServerConfig
 from specctl.errors import SpecctlError, UsageError
 from specctl.evidence.verify import parse_distribution
 from specctl.host.protocol import Host
-from specctl.release.clock import Clock, Operator, SystemClock, new_run_id, stamp
+from specctl.release.clock import Clock, Operator, SystemClock, stamp
 from specctl.release.lock import HostLock
-from specctl.release.remote import Remote
-from specctl.service.protocol import Service
+from specctl.service.protocol import Service, Unit
 from specctl.service.unit import server_folder
 from specctl.tune.errors import NoSwitch, TuneError
 from specctl.tune.kept import kept
 from specctl.tune.live import look, need_switch
 from specctl.tune.load import SLACK_S, Load, Run
+from specctl.tune.locked import locked
 from specctl.tune.model import Mode
-from specctl.tune.plain import plain_server
+from specctl.tune.plain import plain_argv
 from specctl.tune.prompts import Workload
+from specctl.tune.reboot import Reboot
 from specctl.tune.result import Result, conclude
+from specctl.tune.signals import undisturbed
 from specctl.tune.sweep import (
     OFF,
     Record,
@@ -52,7 +53,8 @@ class Options:
     levels: tuple[int, ...] = ()
     repetitions: int = 3
     waves: int = 3  # requests of a run for each place
-    plain_boot: bool = False
+    plain_boot: bool = False  # also restart it once without speculation
+    why_not_plain: str = ""  # what a report says when `plain_boot` is not set
     dynamic: bool = True  # also measure with the proposed values
     busy: bool = False  # measure although others use the server
     limit_s: float = 900.0  # of one run
@@ -77,6 +79,7 @@ class Tuning:
     clock: Clock = field(default_factory=SystemClock)
     before: Values = field(default_factory=lambda: Values(0))
     limit: int = 0
+    unit: Unit | None = None  # what a plain server is made from, and what serves again after it
     levels: tuple[int, ...] = ()
     versions: str = ""
 
@@ -95,6 +98,8 @@ class Tuning:
                 context={"host": self.config.name},
             )
         self.limit = seen.limit
+        if self.options.plain_boot:  # said now, and not after an hour of runs
+            self._survey_unit()
         self.levels = check_levels(self.options.levels or default_levels(self.limit), self.limit)
         steps = _steps(seen.state)
         self.clock.sleep(QUIET_S)
@@ -110,6 +115,17 @@ class Tuning:
         distribution = parse_distribution(data) if data else None
         self.versions = f"sglang {distribution.version}" if distribution else ""
 
+    def _survey_unit(self) -> None:
+        found = kept(self.host, self.config, self.server, self.service)
+        if found.unit is None:
+            raise TuneError(
+                f"no plain server can be started: {found.why}",
+                code="no-unit",
+                context={"host": self.config.name, "server": self.server.name},
+                hint="deploy first, or give --no-plain-boot",
+            )
+        self.unit = found.unit
+
     @property
     def load(self) -> Load:
         return Load(self.host, self.config, self.server, self.before, self.options.limit_s)
@@ -118,15 +134,17 @@ class Tuning:
     def workloads(self) -> Mapping[str, Workload]:
         return {w.context: w for w in self.options.workloads}
 
-    def paired(self) -> tuple[Run, ...]:
-        """The runs from which the crossover is found."""
-        o = self.options
-        return paired_runs(self.workloads, self.levels, o.repetitions, o.waves)
-
-    def extra(self) -> int:
-        """How many runs come after those."""
-        one = len(self.workloads) * len(self.levels)
-        return one * (int(self.options.dynamic) + int(self.options.plain_boot))
+    def runs(self) -> dict[Mode, tuple[Run, ...]]:
+        """All runs by kind, in order. ON: on and off in pairs, from which the crossover is found."""
+        o, contexts, levels = self.options, self.workloads, self.levels
+        dynamic = single_runs(Mode.DYNAMIC, contexts, levels, o.waves) if o.dynamic else ()
+        # as many repetitions as off has: the same prompts in the same order, to be compared one by one
+        plain = single_runs(Mode.PLAIN, contexts, levels, o.waves, o.repetitions) if o.plain_boot else ()
+        return {
+            Mode.ON: paired_runs(contexts, levels, o.repetitions, o.waves),
+            Mode.DYNAMIC: dynamic,
+            Mode.PLAIN: plain,
+        }
 
     def open_record(self) -> Record:
         """The samples so far: none, or those of an interrupted run of the same kind.
@@ -169,11 +187,12 @@ class Tuning:
             self.load.prepare(self.workloads, most)
             tell = self._leased(lock)
             values = {Mode.OFF: OFF, Mode.ON: always_on(self.limit)}
-            carry_out(self.load, self.paired(), self.workloads, lambda run: values[run.mode], record, tell)
+            paired = self.runs()[Mode.ON]
+            carry_out(self.load, paired, self.workloads, lambda run: values[run.mode], record, tell)
             if self.options.dynamic:
                 self._dynamic(record, tell)
             if self.options.plain_boot:
-                self._plain(record, tell)
+                self._plain(record, tell, lock)
         return self.conclude(record)
 
     def conclude(self, record: Record) -> Result:
@@ -191,30 +210,23 @@ class Tuning:
                 self.before,
                 taken_at=stamp(self.clock),
                 versions=self.versions,
+                why_not_plain=self.options.why_not_plain or "the sweep ended before it",
             )
         except ValueError as exc:
             raise TuneError(f"too few runs for a conclusion: {exc}", code="too-few") from exc
 
     def _dynamic(self, record: Record, tell: Tell) -> None:
         proposal = self.conclude(record).proposal.values
-        runs = single_runs(Mode.DYNAMIC, self.workloads, self.levels, self.options.waves)
-        carry_out(self.load, runs, self.workloads, lambda _: proposal, record, tell)
+        carry_out(self.load, self.runs()[Mode.DYNAMIC], self.workloads, lambda _: proposal, record, tell)
 
-    def _plain(self, record: Record, tell: Tell) -> None:
-        runs = single_runs(Mode.PLAIN, self.workloads, self.levels, self.options.waves)
-        if all(record.has(run) for run in runs):
+    def _plain(self, record: Record, tell: Tell, lock: HostLock) -> None:
+        runs = self.runs()[Mode.PLAIN]
+        if self.unit is None or all(record.has(run) for run in runs):
             return
-        found = kept(self.host, self.config, self.server, self.service)
-        if found.unit is None:
-            raise TuneError(
-                f"no plain server can be started: {found.why}",
-                code="no-unit",
-                hint="deploy first, or leave --plain-boot out",
-            )
         bare = Load(self.host, self.config, self.server, None, self.options.limit_s)
-        with plain_server(
-            self.host, self.config, self.server, self.service, found.unit, self.limit, self.say
-        ):
+        plain = replace(self.unit, argv=plain_argv(self.unit.argv, self.limit))
+        reboot = Reboot(self.host, self.config, self.server, self.service, lock, self.say)
+        with reboot.borrowed(self.unit, plain, "without speculation"):
             carry_out(bare, runs, self.workloads, lambda _: None, record, tell)
 
     @contextmanager
@@ -226,7 +238,7 @@ class Tuning:
             failure = exc
             raise
         finally:
-            with _undisturbed():
+            with undisturbed():
                 self.say("putting the thresholds back")
                 self._restore(failure)
 
@@ -238,22 +250,15 @@ class Tuning:
                 exc.context = {**exc.context, "after": failure.message, **failure.context}
             raise
 
-    @contextmanager
-    def _locked(self) -> Iterator[HostLock]:
-        remote = Remote(self.host, self.config.root, new_run_id(self.clock), self.config.sudo)
-        what = f"tune {self.server.name}"
-        lock = HostLock(remote, Operator.here(), what, stamp(self.clock))
-        lock.acquire("tune", self._silence_s)
-        try:
-            yield lock
-        finally:
-            with _undisturbed():
-                lock.release()
+    def _locked(self) -> AbstractContextManager[HostLock]:
+        what, operator = f"tune {self.server.name}", Operator.here()
+        return locked(
+            self.host, self.config, what, self._silence_s, operator=operator, clock=self.clock, say=self.say
+        )
 
     @property
     def _silence_s(self) -> float:
-        restart = self.server.timers.start_s + self.server.timers.stop_s if self.options.plain_boot else 0.0
-        return self.options.limit_s + 2 * SLACK_S + restart
+        return self.options.limit_s + 2 * SLACK_S
 
     def _leased(self, lock: HostLock) -> Tell:
         """Renew the lock's promise before each run."""
@@ -263,21 +268,6 @@ class Tuning:
             lock.renew(f"{run.mode.value} {run.level}", self._silence_s)
 
         return tell
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not stop what puts things back. Only the main thread can say so."""
-    try:
-        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:
-        with nullcontext():
-            yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 def _steps(state: Mapping[str, Any] | None) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from base.builders import make_wheel
 from specctl.base.errors import LockFailed, RecordError
-from specctl.base.lock import header, lock_of, pins_of, resolve, uv_compile_argv
+from specctl.base.lock import header, lock_of, pins_of, resolve, shipped_lock, uv_compile_argv
 from specctl.base.model import Lock
 from specctl.base.process import Finished
 from specctl.base.store import BaseStore
@@ -34,7 +34,14 @@ def test_a_lock_is_resolved_as_of_its_release_day_without_traces_of_this_machine
         "--no-emit-find-links",
         "--no-header",
     } <= set(argv)
-    assert BASE.locks["cuda"].requires == ("sglang==0.5.9",)
+    assert BASE.locks["cuda"].requires == ("sglang==0.5.9", "datasets>=3.6")
+
+
+def test_the_load_generator_of_a_release_can_be_imported_with_what_the_lock_pins() -> None:
+    # datasets before 3 asks pyarrow for a class that pyarrow 21 no longer has
+    pins = pins_of(shipped_lock(BASE, "cuda") or "")
+    assert int(pins["datasets"].split(".")[0]) >= 3
+    assert int(pins["pyarrow"].split(".")[0]) >= 21
 
 
 def test_a_platform_takes_the_place_of_universal_and_younger_packages_are_named() -> None:

@@ -135,7 +135,7 @@ def test_a_good_server_passes_all_of_it(site: Site) -> None:
     report = site.collect(hold_s=0.5)
     assert codes(report) == GOOD, report
     assert report.ok
-    assert report.release == site.dist.version
+    assert report.release == f"{site.dist.version}-0badcafe"
     assert (report.host, report.server) == ("here", "main")
 
 
@@ -335,11 +335,53 @@ def test_an_exercise_sees_what_the_switch_does_and_fails_to_do(
     site.start(**knobs)
     found = of(site.collect(with_exercise=True), Kind.BEHAVIOUR)
     assert found.code == code, found
+    assert found.seen.endswith("; load by sglang.bench_serving") or code == "behaviour-no-state"
 
 
-def test_an_exercise_leaves_the_server_as_it_was(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("raise SystemExit('OSError: no tokenizer there')\n", "OSError: no tokenizer there"),
+        ("", "it said nothing"),
+    ],
+)
+def test_a_generator_that_cannot_run_is_replaced_and_the_report_says_why(
+    site: Site, module: str, says: str
+) -> None:
+    bench = next(site.root.glob("releases/*/venv/lib/*/site-packages/sglang/bench_serving.py"))
+    kept = bench.read_bytes()
+    bench.unlink()
+    bench.write_text(module)
+    try:
+        site.start()
+        found = of(site.collect(with_exercise=True), Kind.BEHAVIOUR)
+    finally:
+        bench.unlink()
+        bench.write_bytes(kept)
+    assert found.code == "behaviour-switches", found
+    want = f"load by a burst of specctl's own, because sglang.bench_serving cannot run here: {says}"
+    assert found.seen.endswith(want), found.seen
+
+
+def test_a_server_without_a_tokenizer_is_exercised_with_tokens(site: Site) -> None:
+    site.server = replace(site.server, args=(*SPEC, "--skip-tokenizer-init"))
+    try:
+        site.start()
+        found = of(site.collect(with_exercise=True), Kind.BEHAVIOUR)
+    finally:
+        site.server = replace(site.server, args=SPEC)
+    assert found.code == "behaviour-switches", found
+    assert found.seen.endswith("the server runs without a tokenizer")
+
+
+def test_an_exercise_leaves_the_server_as_it_was(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = site.root / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
     site.start()
     site.collect(with_exercise=True)
+    assert list(scratch.iterdir()) == []
     with urllib.request.urlopen(f"http://127.0.0.1:{site.server.port}/server_info") as answer:
         state = json.load(answer)["internal_states"][0]["dynamic_speculation"]
     assert (state["state"], state["threshold"], state["resume"]) == ("on", 4, 2)

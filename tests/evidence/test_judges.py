@@ -181,6 +181,9 @@ records = st.fixed_dictionaries(
         "samples": st.lists(st.dictionaries(st.sampled_from(["state", "batch", "off_steps"]), json_values)),
         "alone": st.lists(st.none() | st.text(max_size=5), max_size=3),
         "burst": st.lists(st.none() | st.text(max_size=5), max_size=3),
+        "which": st.lists(json_values, max_size=3),
+        "load": json_values,
+        "why_own": json_values,
     }
 )
 

@@ -25,6 +25,11 @@ def tree(name: str) -> Path:
     return Path(os.environ.get(f"SPECCTL_RIG_{name.upper()}", HOME / name))
 
 
+def bench() -> Path:
+    """A folder for PYTHONPATH: what sglang.bench_serving imports beyond what the server needs."""
+    return Path(os.environ.get("SPECCTL_RIG_BENCH", HOME / "bench"))
+
+
 def why_not() -> str | None:
     """Why no server can be started here, or None."""
     needed = [

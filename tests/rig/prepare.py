@@ -23,8 +23,13 @@ PYTHON = "3.11"  # what the lock with a CPU build of torch is made for
 LOCKS = environment.ROOT / "specctl" / "base" / "locks"
 # in order: torch's CPU build from an index that has it; the usual build, which also runs without a GPU
 TARGETS = ("cpu", "cpu-plain")
-# for structured output; the CPU locks leave it out, so it comes from the full one
+# what the CPU locks leave out comes from the full one: for structured output,
 GRAMMAR = ("xgrammar", "ninja")
+# and what sglang.bench_serving imports, in a folder of its own, because only the tests of `tune` need it
+BENCH = (
+    *("datasets", "dill", "fsspec", "multiprocess", "pandas", "pyarrow", "python-dateutil", "six", "tzdata"),
+    "xxhash",
+)
 
 Say = Callable[[str], None]
 
@@ -56,12 +61,14 @@ def install_argv(uv: str, python: Path, lock: Path, torch_index: str | None) -> 
 def pins_of(lock: str, names: Sequence[str]) -> str:
     """The entries of some packages, hashes included, out of a lock's text.
 
+    A package that is pinned once for each of several Pythons keeps all of its entries.
+
     Raises:
         CannotPrepare: the lock has no such package.
     """
     entries = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
     found = [entry for entry in entries if entry.split("==")[0] in names]
-    if len(found) != len(names):
+    if {entry.split("==")[0] for entry in found} != set(names):
         raise CannotPrepare(f"the lock does not name each of {', '.join(names)}")
     return "".join(found)
 
@@ -115,6 +122,28 @@ def make_venv(say: Say) -> None:
     raise CannotPrepare("\n\n".join(failures))
 
 
+def make_bench(say: Say) -> Path:
+    """`.rig/bench`: a folder for PYTHONPATH with what SGLang's own load generator imports; 200 MB.
+
+    Raises:
+        CannotPrepare: with the command that failed and the end of its output.
+    """
+    folder, env = environment.bench(), uv_environment(os.environ)
+    pins = pins_of((LOCKS / f"{BASE}-cuda.txt").read_text(), BENCH)
+    sha = hashlib.sha256(pins.encode()).hexdigest()
+    if _stamp(folder / "made-from", sha):
+        return folder
+    say(f"rig: installing what sglang.bench_serving imports into {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    lock = folder / "bench.txt"
+    lock.write_text(pins)
+    argv = install_argv(_uv(), environment.python(), lock, None)
+    _run([*argv, "--no-deps", "--target", str(folder)], "installing", env)
+    (folder / "made-from").write_text(sha)
+    return folder
+
+
 def _unpack(wheel: Path, folder: Path) -> None:
     """The wheel's files below `folder`, unless they are there already."""
     sha = hashlib.sha256(wheel.read_bytes()).hexdigest()
@@ -157,5 +186,6 @@ def prepare(say: Say = print) -> None:
     """
     environment.HOME.mkdir(parents=True, exist_ok=True)
     make_venv(say)
+    make_bench(say)
     make_base(say)
     make_dist(say)

@@ -49,3 +49,13 @@ def test_some_packages_are_taken_out_of_a_lock_with_all_their_hashes() -> None:
 def test_a_lock_without_a_wanted_package_is_an_error() -> None:
     with pytest.raises(prepare.CannotPrepare, match="outlines"):
         prepare.pins_of(LOCK, ["outlines"])
+
+
+def test_a_package_with_a_pin_for_each_python_keeps_them_all() -> None:
+    lock = LOCK + "numpy==2.4.2 ; python_version >= '3.11' \\\n    --hash=sha256:ee\n"
+    assert prepare.pins_of(lock, ["numpy"]).count("numpy==") == 2
+
+
+def test_the_shipped_lock_names_all_that_the_load_generator_needs() -> None:
+    text = (prepare.LOCKS / f"{prepare.BASE}-cuda.txt").read_text()
+    assert "datasets==" in prepare.pins_of(text, prepare.BENCH)

@@ -10,6 +10,7 @@ import pytest
 from specctl.evidence.onhost import source as evidence_source
 from specctl.service.onhost import source as service_source
 from specctl.service.systemd import JOURNAL
+from specctl.tune.onhost import source as tune_source
 
 PROGRAMS = {
     "journal": service_source(*JOURNAL),
@@ -19,7 +20,9 @@ PROGRAMS = {
     "install": evidence_source("install"),
     "alive": evidence_source("web", "alive"),
     "ready": evidence_source("web", "ready"),
-    "exercise": evidence_source("web", "exercise"),
+    "exercise": evidence_source("web", "generator", "exercise"),
+    "ask": tune_source("switch", "ask"),
+    "bench": tune_source("switch", "bench"),
 }
 
 
@@ -45,3 +48,14 @@ def test_nothing_in_a_program_is_evaluated_that_an_older_python_lacks(name: str)
     subscripts = [v for v in values if isinstance(v, ast.Subscript) and isinstance(v.value, ast.Name)]
     builtins = ("dict", "list", "set", "tuple")
     assert [ast.unparse(v) for v in subscripts if ast.unparse(v.value) in builtins] == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_parts_of_a_program_do_not_take_each_others_names(name: str) -> None:
+    names: list[str] = []
+    for node in ast.parse(PROGRAMS[name]).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [t.id for t in node.targets if isinstance(t, ast.Name)]
+    assert sorted(names) == sorted(set(names))

@@ -28,11 +28,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         p.add_argument(name, type=int)
     p.add_argument("--flush-cache", action="store_true")
     p.add_argument("--disable-tqdm", action="store_true")
+    p.add_argument("--output-details", action="store_true")
     p.add_argument("--output-file")
     return p.parse_args(argv)
 
 
-def ask(url: str, prompt: str, tokens: int) -> int:
+def ask(url: str, prompt: str, tokens: int) -> tuple[int, str]:
     body = {
         "text": prompt,
         "sampling_params": {"max_new_tokens": tokens, "temperature": 0, "ignore_eos": True},
@@ -41,7 +42,8 @@ def ask(url: str, prompt: str, tokens: int) -> int:
     if os.environ.get("OPENAI_API_KEY"):
         request.add_header("Authorization", "Bearer " + os.environ["OPENAI_API_KEY"])
     with urllib.request.urlopen(request, timeout=300) as answer:
-        return int(json.loads(answer.read())["meta_info"]["completion_tokens"])
+        document = json.loads(answer.read())
+        return int(document["meta_info"]["completion_tokens"]), str(document["text"])
 
 
 def main(argv: list[str]) -> None:
@@ -53,15 +55,20 @@ def main(argv: list[str]) -> None:
     todo, guard = list(enumerate(prompts)), threading.Lock()
     times: list[float] = []
     tokens: list[int] = []
+    texts, errors = [""] * len(prompts), [""] * len(prompts)
 
     def work() -> None:
         while True:
             with guard:
                 if not todo:
                     return
-                _, prompt = todo.pop()
+                index, prompt = todo.pop()
             begin = time.monotonic()
-            count = ask(args.base_url, prompt, args.sharegpt_output_len)
+            try:
+                count, texts[index] = ask(args.base_url, prompt, args.sharegpt_output_len)
+            except OSError as exc:
+                errors[index] = str(exc)
+                continue
             with guard:
                 times.append(time.monotonic() - begin)
                 tokens.append(count)
@@ -74,6 +81,8 @@ def main(argv: list[str]) -> None:
         thread.join()
     seconds = time.monotonic() - begin
     per_token = [1000 * t / max(1, n) for t, n in zip(times, tokens, strict=True)]
+    if not tokens:
+        sys.exit("no request was answered")
     result: dict[str, Any] = {
         "completed": len(tokens),
         "output_throughput": sum(tokens) / seconds,
@@ -86,6 +95,9 @@ def main(argv: list[str]) -> None:
         "duration": seconds,
         "server_info": {"api_key": os.environ.get("OPENAI_API_KEY")},  # as the real one writes it
     }
+    if args.output_details:
+        lens = [len(p.split()) for p in prompts]
+        result = {**result, "input_lens": lens, "generated_texts": texts, "errors": errors}
     with Path(args.output_file).open("a") as handle:
         handle.write(json.dumps(result) + "\n")
 

@@ -45,6 +45,7 @@ class Engine:
         self.speculating = worker != ""
         self.on, self.batch, self.low = True, 0, 0
         self.switches = self.on_steps = self.off_steps = 0
+        self.changes = 0  # made while running
         self.hung = False
         self.lock = threading.Lock()
         self.queue: deque[Request] = deque()
@@ -117,6 +118,7 @@ class Engine:
             if threshold < 0 or resume > threshold or new.get("resume_steps", 1) < 1:
                 return False
             old = (self.threshold, self.resume, self.resume_steps)
+            self.changes += 1
             for name, value in new.items():
                 setattr(self, name, value)
             self.log(

@@ -14,11 +14,11 @@ from .build import make_standin_distribution
 
 
 def install_release(root: Path, server: str, version: str = "0.5.9+specctl.1", **knobs: Any) -> Distribution:
-    """Make <root>/releases/<version>/ with a venv and dist.json, and point the server's `current` at it.
+    """Make a release of this version with a venv and dist.json, and point the server's `current` at it.
 
     The same layout as a deploy leaves behind, without its lock, journal and gate.
     """
-    release = root / "releases" / version
+    release = root / "releases" / f"{version}-0badcafe"  # a release id as a deploy makes it
     dist = make_standin_distribution(root / "dists" / version, version, **knobs)
     uv = shutil.which("uv") or str(Path(sys.executable).parent / "uv")
     quiet: dict[str, Any] = {"check": True, "capture_output": True}
@@ -30,5 +30,5 @@ def install_release(root: Path, server: str, version: str = "0.5.9+specctl.1", *
     folder.mkdir(parents=True, exist_ok=True)
     current = folder / "current"
     current.unlink(missing_ok=True)
-    current.symlink_to(Path("../../releases") / version)
+    current.symlink_to(Path("../../releases") / release.name)
     return dist

@@ -53,6 +53,9 @@ class Knobs:
     never_on: bool = False
     no_decode_graphs: bool = False
     no_state: bool = False  # /server_info lacks dynamic_speculation
+    no_live: bool = False  # there is no /set_internal_state
+    live_changes: int = -1  # so many changes are taken, the rest is refused with a reason; -1: all are taken
+    die_with_threshold: int = -1  # started with this threshold it dies at start
     wrong_text_off: bool = False  # another text while off
     device: str = "cuda"  # as /server_info says it
     dtype: str = "bfloat16"

@@ -126,7 +126,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, site.info())
         elif path == "/generate" and isinstance(body, dict):
             self.generate(site, body)
-        elif path == "/set_internal_state" and isinstance(body, dict):
+        elif path == "/set_internal_state" and isinstance(body, dict) and not knobs.no_live:
+            if site.engine.changes == knobs.live_changes:
+                self.answer(400, {"detail": "stand-in takes no more changes, on purpose"})
+                return
             ok = site.engine.set(dict(body.get("server_args") or {}))
             self.answer(200 if ok else 400, [ok])
         else:
@@ -212,7 +215,7 @@ class Site:
         say(f"server_args=stand-in for sglang {self.version}, {keys}, {' '.join(sys.argv[1:])}")
         if knobs.long_line:
             say("x" * knobs.long_line)
-        if knobs.die_at_start:
+        if knobs.die_at_start or self.args.disable_threshold == knobs.die_with_threshold:
             sys.stderr.write(
                 "Traceback (most recent call last):\nRuntimeError: stand-in dies at start on purpose\n"
             )

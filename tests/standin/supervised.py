@@ -84,8 +84,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     install_release(folder, "main")
     bin_ = folder / "supervisor/venv/bin"
     bin_.mkdir(parents=True)
-    (bin_ / "supervisord").write_text(f'#!/bin/sh\nexec {sys.executable} -m supervisor.supervisord "$@"\n')
-    (bin_ / "supervisord").chmod(0o755)
+    # its Python is what the host's own undo calls supervisorctl with
+    for name, module in (("supervisord", "-m supervisor.supervisord "), ("python", "")):
+        (bin_ / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module}"$@"\n')
+        (bin_ / name).chmod(0o755)
     yield folder
     pid_file = folder / "supervisor/supervisord.pid"
     if pid_file.exists():

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import threading
-import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from standin.supervised import free_port
+from standin.supervised import until
 
 from specctl.config.model import HostConfig, ServerConfig, SshConfig
 from specctl.tune.examples import write_examples
+from tune.prometheus import ask, expressions, needs_prometheus, prometheus
 
 ROOT = Path(__file__).parents[2]
 TELEMETRY = ROOT / "overlays/dynamic-disable/files/sglang/srt/speculative/dynamic_disable/telemetry.py"
 UPSTREAM = {"sglang:num_running_reqs", "sglang:gen_throughput"}  # of SGLang itself
 LABELS = '{engine_type="unified",model_name="m",tp_rank="0",pp_rank="0"}'
-
-needs_prometheus = pytest.mark.skipif(
-    shutil.which("prometheus") is None or shutil.which("promtool") is None,
-    reason="prometheus and promtool are not installed (Debian package prometheus)",
-)
 
 
 def exported() -> dict[str, str]:
@@ -84,11 +76,6 @@ def folder(tmp_path: Path) -> Iterator[tuple[Path, Exporter]]:
     exporter.http.shutdown()
 
 
-def expressions(folder: Path) -> list[str]:
-    dashboard = json.loads((folder / "grafana-dashboard.json").read_text())
-    return [t["expr"] for p in dashboard["panels"] for t in p["targets"]]
-
-
 def test_dashboard_and_alerts_name_only_metrics_that_exist(folder: tuple[Path, Exporter]) -> None:
     texts = [*expressions(folder[0]), (folder[0] / "alerts.yml").read_text()]
     named = {name for text in texts for name in re.findall(r"sglang:\w+", text)}
@@ -107,6 +94,32 @@ def test_the_dashboard_has_what_grafana_needs(folder: tuple[Path, Exporter]) -> 
     assert len(spots) == sum(p["gridPos"]["w"] * p["gridPos"]["h"] for p in dashboard["panels"]), "overlap"
 
 
+def test_grafana_knows_every_field_of_the_dashboard(folder: tuple[Path, Exporter]) -> None:
+    """No Grafana is started here; its own models must keep what the file says."""
+    models = pytest.importorskip(
+        "grafana_foundation_sdk.models.dashboard", reason="the test extra's grafana-foundation-sdk is missing"
+    )
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.cog.plugins import register_default_plugins
+
+    register_default_plugins()  # the models of panels and of Prometheus queries
+    dashboard = json.loads((folder[0] / "grafana-dashboard.json").read_text())
+    kept = json.loads(JSONEncoder(sort_keys=True).encode(models.Dashboard.from_json(dashboard)))
+    assert list(lost(dashboard, kept)) == []
+
+
+def lost(told: Any, kept: Any, path: str = "") -> Iterator[str]:
+    """Paths of what is in the file and not in what Grafana's models made of it."""
+    if isinstance(told, dict) and isinstance(kept, dict):
+        for name, value in told.items():
+            yield from lost(value, kept[name], f"{path}.{name}") if name in kept else [f"{path}.{name}"]
+    elif isinstance(told, list) and isinstance(kept, list) and len(told) == len(kept):
+        for i, pair in enumerate(zip(told, kept, strict=True)):
+            yield from lost(*pair, f"{path}[{i}]")
+    elif told != kept:
+        yield path
+
+
 def cells(pos: dict[str, int]) -> list[tuple[int, int]]:
     rows, columns = range(pos["y"], pos["y"] + pos["h"]), range(pos["x"], pos["x"] + pos["w"])
     return [(x, y) for y in rows for x in columns]
@@ -121,18 +134,8 @@ def test_a_real_prometheus_loads_the_configuration_and_every_panel_shows_data(
         ["promtool", "check", "config", str(path / "prometheus.yml")], capture_output=True
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    config = path / "quick.yml"  # the same, scraped more often so that the test need not wait
-    config.write_text((path / "prometheus.yml").read_text().replace("interval: 5s", "interval: 1s"))
-    port = free_port()
-    argv = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}"]
-    argv += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]
-    with (tmp_path / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(argv, stdout=log, stderr=log, cwd=path)
-    try:
-        deadline = time.monotonic() + 60
-        while exporter.scrapes < 4 or not ask(port, "query", query="up == 1"):
-            assert time.monotonic() < deadline, (tmp_path / "prometheus.log").read_text()
-            time.sleep(0.2)
+    with prometheus(path, tmp_path) as port:
+        until(lambda: exporter.scrapes >= 4 and ask(port, "query", query="up == 1"), 60)
         rows = ask(port, "query", query="up")
         assert [(r["metric"]["host"], r["metric"]["server"]) for r in rows] == [("gpu-1", "main")]
         for expression in expressions(path):
@@ -143,20 +146,6 @@ def test_a_real_prometheus_loads_the_configuration_and_every_panel_shows_data(
         rules = ask(port, "rules")["groups"][0]["rules"]
         assert len(rules) == 4
         assert {r["lastError"] for r in rules if r.get("lastError")} == set()
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def ask(port: int, what: str, **params: str) -> Any:
-    """The answer of Prometheus's API; [] while it is not ready."""
-    url = f"http://127.0.0.1:{port}/api/v1/{what}?{urllib.parse.urlencode(params)}"
-    try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            data = json.loads(answer.read())["data"]
-    except OSError:
-        return []
-    return data.get("result", data)
 
 
 RULES = """

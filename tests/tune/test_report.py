@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from specctl.tune.curves import rows
-from specctl.tune.model import contexts_of
+from specctl.tune.model import Mode, contexts_of
 from specctl.tune.page import page, svg_element
 from specctl.tune.result import Result, conclude
 from specctl.tune.values import Values
@@ -24,17 +24,36 @@ def result(**more: Any) -> Result:
     return conclude("gpu-01", "chat", 128, samples(crossing_at(20), **more), BEFORE)
 
 
-def test_off_is_said_to_equal_a_plain_server_or_not_or_that_nobody_looked() -> None:
-    good = result(plain=0.99).plain
-    assert good is not None
-    assert good.good
-    assert "within 2%" in good.sentence
-    bad = result(plain=0.93).plain
-    assert bad is not None
-    assert bad.ratio == pytest.approx(0.93, abs=0.01)
-    assert not bad.good
-    assert "NOT within 2%" in bad.sentence
-    assert any("was not compared" in note for note in result().notes)
+@pytest.mark.parametrize(
+    ("more", "verdict", "says"),
+    [
+        ({"plain": 0.99}, "within", "within 2%"),
+        ({"plain": 0.93}, "not within", "NOT within 2%"),
+        ({"plain": 1.07}, "not within", "NOT within 2%"),
+        ({"plain": 0.99, "noise": 0.2}, "undecided", "do not tell"),
+        ({}, "not checked", "NOT CHECKED, no plain server was started"),
+    ],
+)
+def test_off_is_said_to_equal_a_plain_server_or_not_or_that_nobody_looked(
+    more: dict[str, float], verdict: str, says: str
+) -> None:
+    found = result(**more)
+    assert found.plain.verdict == verdict
+    assert says in found.plain.sentence
+    if "plain" in more and "noise" not in more:
+        assert found.plain.ratio == pytest.approx(more["plain"], abs=0.01)
+    text = page(found, "")
+    assert found.plain.sentence[1:] in text
+    raw = json.loads(json.dumps(found.as_dict()))["plain_check"]
+    assert (raw["verdict"], raw["sentence"]) == (verdict, found.plain.sentence)
+
+
+def test_one_pair_of_runs_proves_nothing() -> None:
+    found = [s for s in samples(crossing_at(20), plain=1.0) if s.mode is not Mode.PLAIN or s.level == 1]
+    first = [s for s in found if s.mode is not Mode.PLAIN or s.context == "256 tokens"]
+    check = conclude("h", "s", 128, first, BEFORE).plain
+    assert (check.verdict, check.error) == ("undecided", None)
+    assert "one pair of runs" in check.sentence
 
 
 def test_workloads_that_cross_elsewhere_are_named() -> None:
@@ -75,17 +94,24 @@ def test_names_are_text_on_the_page() -> None:
     assert "<b>h" not in text
 
 
+@pytest.mark.parametrize("repetitions", [1, 3])
 @pytest.mark.parametrize(
-    ("ratio", "says"),
-    [(0.8, "Speculation never pays here"), (1.3, "Speculation always pays here")],
+    ("ratio", "says", "band"),
+    [(0.8, "Speculation never pays here", "below 1"), (1.3, "Speculation always pays here", "above 64")],
 )
-def test_the_page_says_when_there_is_nothing_to_switch(ratio: float, says: str) -> None:
-    found = conclude("h", "s", 128, samples(lambda level: ratio), BEFORE)
-    assert says in page(found, "")
+def test_the_page_says_when_there_is_nothing_to_switch(
+    ratio: float, says: str, band: str, repetitions: int
+) -> None:
+    found = conclude("h", "s", 128, samples(lambda level: ratio, repetitions=repetitions), BEFORE)
+    text = page(found, "")
+    assert says in text
+    assert f"{band} to" not in text
+    assert f" to {band}" not in text
+    assert band in text
 
 
-@pytest.mark.parametrize("width", [1280, 420])
-def test_the_page_shows_curves_and_band_in_a_real_browser(tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (420, False), (1280, True)])
+def test_the_page_shows_curves_and_band_in_a_real_browser(tmp_path: Path, width: int, dark: bool) -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium is installed (Debian package chromium)")
@@ -99,6 +125,7 @@ def test_the_page_shows_curves_and_band_in_a_real_browser(tmp_path: Path, width:
     file.write_text(page(found, svg_element(draw(found, "svg"))))
     argv = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     argv += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1800", f"--screenshot={shot}"]
+    argv += [f"--blink-settings=preferredColorScheme={int(not dark)}"]
     argv += ["--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND", file.as_uri()]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert shot.exists(), done.stderr
@@ -113,7 +140,8 @@ def test_the_page_shows_curves_and_band_in_a_real_browser(tmp_path: Path, width:
     for colour in COLOURS.values():
         assert count(colour) > 40, f"the curve in {colour} is not on the page"
     assert count(BAND) > 40
-    assert count("#f6ecd0") > 1000, "the verdict's box is missing"
+    assert count("#3a3118" if dark else "#f6ecd0") > 1000, "the verdict's box is missing"
+    assert count("#161616" if dark else "#ffffff") > pixels.shape[0] * pixels.shape[1] / 4
 
 
 def test_png_and_svg_are_the_same_for_the_same_samples() -> None:

@@ -113,3 +113,80 @@ def test_a_unit_that_specctl_did_not_write_is_left_alone_and_that_is_said(site: 
     assert "a restart undoes it" in done.stdout
     assert launcher.read_text() == text
     assert one(file)["live"]["threshold"] == 9
+
+
+REFUSALS = [
+    ({"no_live": "1"}, "it has no /set_internal_state"),
+    ({"live_changes": "0"}, "stand-in takes no more changes, on purpose"),
+]
+
+
+@pytest.mark.parametrize(("knobs", "reason"), REFUSALS)
+def test_a_server_that_takes_no_live_change_says_why_and_gets_it_by_a_restart_when_asked(
+    site: Site, tmp_path: Path, knobs: dict[str, str], reason: str
+) -> None:
+    file = started(site, tmp_path, **knobs)
+    before, pid = one(file), site.service.state().main_pid
+    no = specctl("threshold", "set", "main", "9", "-i", file)
+    assert no.returncode == 1
+    assert reason in no.stderr
+    assert "--restart starts it anew" in no.stderr
+    assert (one(file)["live"], site.service.state().main_pid) == (before["live"], pid)
+    done = specctl("threshold", "set", "main", "9", "--resume", "6", "--restart", "-i", file)
+    assert done.returncode == 0, done.stderr
+    assert "threshold 4, resume 2, dwell 4 -> threshold 9, resume 6, dwell 4, by a restart" in done.stdout
+    assert site.service.state().main_pid != pid
+    want = {"threshold": 9, "resume": 6, "resume_steps": 4}
+    assert (one(file)["live"], one(file)["after_restart"]) == (want, want)
+    assert "threshold 9, resume 6" in specctl("history", "-i", file).stdout
+    assert not list((site.root / "lock").glob("*")), "the host stayed locked"
+    assert not (site.root / "deadman/armed.json").exists(), "the host would undo it later"
+
+
+def test_a_live_change_restarts_nothing_although_a_restart_was_allowed(site: Site, tmp_path: Path) -> None:
+    file = started(site, tmp_path)
+    pid = site.service.state().main_pid
+    done = specctl("threshold", "set", "main", "9", "--restart", "-i", file)
+    assert done.returncode == 0, done.stderr
+    assert "live on all ranks" in done.stdout
+    assert site.service.state().main_pid == pid
+
+
+def test_a_restart_that_fails_brings_the_old_thresholds_back(site: Site, tmp_path: Path) -> None:
+    file = started(site, tmp_path, no_live="1", die_with_threshold="9")
+    before = one(file)
+    done = specctl("threshold", "set", "main", "9", "--restart", "-i", file)
+    assert done.returncode == 1
+    assert "stand-in dies at start on purpose" in done.stderr
+    after = one(file)
+    assert (after["live"], after["after_restart"]) == (before["live"], before["after_restart"])
+    assert "not-ready" in specctl("history", "-i", file).stdout
+    assert not (site.root / "deadman/armed.json").exists()
+
+
+def test_a_server_without_a_switch_in_it_is_not_left_restarted_for_nothing(
+    site: Site, tmp_path: Path
+) -> None:
+    file = started(site, tmp_path, no_state="1")
+    unit = [Path(f.path).read_bytes() for f in site.service.files(site.unit(no_state="1"))]
+    done = specctl("threshold", "set", "main", "9", "--restart", "-i", file)
+    assert done.returncode == 1
+    assert "does not show it" in done.stderr
+    assert [Path(f.path).read_bytes() for f in site.service.files(site.unit(no_state="1"))] == unit
+    assert healthy(site.server.port)
+
+
+def test_nothing_is_changed_on_a_host_that_is_about_to_undo_something(site: Site, tmp_path: Path) -> None:
+    file = started(site, tmp_path)
+    before = one(file)["live"]
+    armed = site.root / "deadman/armed.json"
+    armed.parent.mkdir(exist_ok=True)
+    armed.write_text(json.dumps({"run": "lost", "pid": 0}))
+    try:
+        done = specctl("threshold", "set", "main", "9", "-i", file)
+    finally:
+        armed.unlink()
+    assert done.returncode == 1
+    assert "about to put back what an interrupted run has left" in done.stderr
+    assert one(file)["live"] == before
+    assert not list((site.root / "lock").glob("*")), "the host stayed locked"

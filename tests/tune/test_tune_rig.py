@@ -32,20 +32,17 @@ def needs() -> str | None:
     """Why this cannot run here, or None."""
     if reason := environment.why_not():
         return reason
-    probe = "import datasets, aiohttp, pybase64, PIL, requests"
-    done = subprocess.run([str(environment.python()), "-c", probe], capture_output=True, env=path())
-    if done.returncode:
-        last = done.stderr.decode().splitlines()[-1]
-        return f"the rig's Python lacks what sglang.bench_serving imports: {last}"
+    if not (environment.bench() / "made-from").exists():
+        return f"what sglang.bench_serving imports is not there (run `make rig`): {environment.bench()}"
     return None
 
 
 def path() -> dict[str, str]:
-    """The environment of every Python of the rig. SPECCTL_RIG_SITE: a folder with further packages for it."""
-    folders = [environment.SHIMS, environment.tree("dist"), os.environ.get("SPECCTL_RIG_SITE")]
+    """The environment of every Python of the rig, with the load generator's packages."""
+    folders = [environment.SHIMS, environment.tree("dist"), environment.bench()]
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(f) for f in folders if f),
+        "PYTHONPATH": os.pathsep.join(map(str, folders)),
         "PYTHONWARNINGS": "ignore",
     }
 
@@ -67,10 +64,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     bin_.mkdir(parents=True)
     (root / "servers/main").mkdir(parents=True)
     (root / "servers/main/current").symlink_to("../../releases/0.5.9+specctl.1-0badcafe")
-    script = (
-        f'#!/bin/sh\nexport PYTHONPATH="{path()["PYTHONPATH"]}"\nexec {environment.python()} -W ignore "$@"\n'
+    (bin_ / "python").write_text(
+        f"""#!/bin/sh
+export PYTHONPATH="{path()["PYTHONPATH"]}"
+# the load generator starts for every run: torch and pandas are compiled once and not each time
+export PYTHONPYCACHEPREFIX="{environment.HOME / "pycache"}"
+unset PYTHONDONTWRITEBYTECODE
+exec {environment.python()} -W ignore "$@"
+"""
     )
-    (bin_ / "python").write_text(script)
     (bin_ / "python").chmod(0o755)
     daemon = root / "supervisor/venv/bin/supervisord"
     daemon.parent.mkdir(parents=True)
@@ -100,6 +102,7 @@ def inventory(root: Path, port: int) -> str:
         *("--sampling-backend", "pytorch", "--grammar-backend", "none", "--disable-cuda-graph"),
         *("--mem-fraction-static", "0.5", "--max-total-tokens", "8192", "--max-running-requests", "13"),
         *("--context-length", "1024", "--random-seed", "0", "--skip-server-warmup"),
+        "--sleep-on-idle",  # or an idle scheduler takes a core from the load generator
         *("--speculative-algorithm", "EAGLE", "--speculative-draft-model-path", str(models / "eagle_good")),
         *(
             "--speculative-num-steps",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from specctl.config.model import HostConfig
 from specctl.release.actions.base import Action
 from specctl.release.context import Context
 from specctl.release.errors import UndoneByHost
+from specctl.release.layout import Layout
 from specctl.release.remote import Remote, program_source
 from specctl.release.supervisors import Commands, commands_for
 from specctl.release.units import unit_from_dict
@@ -46,24 +48,41 @@ class ArmDeadman(Action):
         return "arm the host's own undo, should this machine be lost"
 
     def apply(self, ctx: Context) -> None:
-        commands = commands_for(ctx.config, ctx.host)
-        orders = {
-            "release": self.release,
-            "journal": ctx.layout.release(self.release).journal,
-            "grace_s": self.grace_s,
-            "poll_s": POLL_S,
-            "stop_s": self.stop_s + 60.0,
-            "reload": [list(argv) for argv in commands.reload],
-            "servers": [orders_for(ctx.services(b.server), b, commands) for b in self.servers],
-        }
-        source = program_source("deadman", call=f"import sys as _s\nwatch(_s.argv[1], {ctx.remote.run!r})")
-        launch = [word.replace("{run}", ctx.remote.run) for word in commands.launch]
-        ctx.remote.program(
-            "deadman", op="arm", run=ctx.remote.run, orders=orders, launch=launch, source=source
-        )
+        servers = [(ctx.services(b.server), b) for b in self.servers]
+        arm(ctx.config, ctx.remote, self.release, servers, stop_s=self.stop_s, grace_s=self.grace_s)
 
     def undo(self, ctx: Context) -> None:
         disarm(ctx)
+
+
+def arm(
+    config: HostConfig,
+    remote: Remote,
+    release: str,
+    servers: Sequence[tuple[Service, Before]],
+    *,
+    stop_s: float,
+    grace_s: float = GRACE_S,
+) -> None:
+    """Write the orders on the host and start their watcher; it goes by the lease of `remote.run`'s lock.
+
+    Args:
+        release: in whose journal the host writes that it acted.
+        stop_s: the longest stop among the servers, in seconds.
+    """
+    commands = commands_for(config, remote.host)
+    orders = {
+        "release": release,
+        "journal": Layout(remote.root).release(release).journal,
+        "grace_s": grace_s,
+        "poll_s": POLL_S,
+        "stop_s": stop_s + 60.0,
+        "reload": [list(argv) for argv in commands.reload],
+        "servers": [orders_for(service, before, commands) for service, before in servers],
+    }
+    source = program_source("deadman", call=f"import sys as _s\nwatch(_s.argv[1], {remote.run!r})")
+    launch = [word.replace("{run}", remote.run) for word in commands.launch]
+    remote.program("deadman", op="arm", run=remote.run, orders=orders, launch=launch, source=source)
 
 
 def orders_for(service: Service, before: Before, commands: Commands) -> dict[str, Any]:

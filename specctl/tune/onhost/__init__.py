@@ -8,11 +8,11 @@ _WEB = "specctl.evidence.onhost"
 
 
 def source(*names: str) -> str:
-    """The HTTP client of `specctl.evidence.onhost`, then these programs, as one text.
+    """What `specctl.evidence.onhost` has for it, the HTTP client first, then these programs, as one text.
 
     Only the last may have a main block.
     """
-    files = [resources.files(_WEB).joinpath("web.py")]
+    files = [resources.files(_WEB).joinpath(f"{name}.py") for name in ("web", "generator")]
     files += [resources.files(__package__).joinpath(f"{name}.py") for name in names]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     kept = [line for line in lines if not line.startswith(("from __future__", "from specctl."))]

@@ -51,6 +51,11 @@ def change(web: Client, values: dict[str, Any], timeout_s: float = 60.0) -> dict
     said = found["json"]
     if found["status"] is None:
         return {"refused": found["error"], "answered": False}
+    if found["status"] in (404, 405):
+        return {
+            "refused": "it has no /set_internal_state, so its thresholds change with a restart only",
+            "answered": True,
+        }
     flags = said if isinstance(said, list) else [said]
     if found["status"] == 200 and flags and all(flag is True for flag in flags):
         return {"refused": None, "answered": True}
