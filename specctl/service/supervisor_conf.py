@@ -128,15 +128,17 @@ def render_launcher(unit: Unit) -> str:
 
 
 def ini_value(text: str) -> str:
-    """A path or name as an ini value, `%` doubled.
+    """A path or name as an ini value.
+
+    A `%` is refused: supervisor expands some settings twice and others once, so that no doubling is right.
 
     Raises:
         UsageError: it has blanks or signs that supervisor's configuration cannot carry.
     """
-    if not text or any(c.isspace() or c in ";#\"'\\," or ord(c) < 32 for c in text):
+    if not text or any(c.isspace() or c in ";#\"'\\,*?[%" or ord(c) < 32 for c in text):
         raise UsageError(
             f"supervisor cannot use the name or path {text!r}",
             code="unit-path",
-            hint="choose a root without blanks, quotes, commas, ';' and '#'",
+            hint="choose a root without blanks, quotes, commas and any of ; # * ? [ %",
         )
-    return text.replace("%", "%%")
+    return text

@@ -90,8 +90,8 @@ def specifiers(text: str) -> str:
 
 
 def path_value(path: str) -> str:
-    """A path as the value of a setting that takes the rest of the line."""
-    if not path.startswith("/") or path != path.strip() or any(c < " " for c in path):
+    """A path as the value of a setting that takes the rest of the line; no pattern for several files."""
+    if not path.startswith("/") or path != path.strip() or any(c < " " or c in "*?[" for c in path):
         raise UsageError(f"{path!r} is not a path that a unit can name", code="unit-path")
     return specifiers(path)
 
