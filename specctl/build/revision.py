@@ -86,13 +86,45 @@ def read_pins(path: Path) -> dict[str, Pin]:
         ) from exc
 
 
+def check_may_pin(path: Path, *, owned: bool, partial: bool) -> None:
+    """Refuse to write a pin that would break the plain build.
+
+    Args:
+        path: the list of revisions that would be written.
+        owned: the overlays are the user's (a checkout or a folder of theirs), not part of an installation.
+        partial: only some of the overlays are laid over the base; a pin stands for all of them.
+
+    Raises:
+        UsageError: with the way to a number of one's own.
+    """
+    if not owned:
+        raise UsageError(
+            "--bump and --repin do not change the revisions of the overlays that come with specctl",
+            context={"file": str(path)},
+            hint="number the build yourself: --revision N; or copy the overlays and name the copy: --overlays DIR",
+        )
+    if partial:
+        raise UsageError(
+            "--bump and --repin pin all overlays of the folder, and --overlay leaves some of them out",
+            context={"file": str(path)},
+            hint="number this build yourself: --revision N",
+        )
+
+
 def choose(
-    base: str, inputs: str, pins: dict[str, Pin], *, explicit: int | None = None, change: Change = Change.KEEP
+    base: str,
+    inputs: str,
+    pins: dict[str, Pin],
+    *,
+    explicit: int | None = None,
+    change: Change = Change.KEEP,
+    may_pin: bool = True,
 ) -> Chosen:
     """The revision for some inputs.
 
     Args:
         explicit: the user's own number; it always wins.
+        may_pin: whether a pin could be written; decides what the hint proposes.
 
     Raises:
         RevisionTaken: the pinned number stands for other inputs.
@@ -111,7 +143,8 @@ def choose(
         raise RevisionTaken(
             f"revision {pinned.revision} of {base} stands for other overlays or another base",
             context={"pinned": f"inputs {pinned.inputs}", "now": f"inputs {inputs}"},
-            hint=f"build the next one: --bump (writes {FILE}), or --revision {pinned.revision + 1}",
+            hint=f"build it as --revision {pinned.revision + 1}"
+            + (f", or --bump (writes {FILE} beside the overlays)" if may_pin else ""),
         )
     revision = pinned.revision + (1 if change is Change.BUMP else 0)
     return Chosen(revision, Pin(revision, inputs))

@@ -77,12 +77,16 @@ def build(
     chosen = tuple(sorted((store.load(n) for n in names or store.names()), key=lambda o: (o.order, o.name)))
     pins = store.root / revisions.FILE
     change = revisions.Change.BUMP if bump else revisions.Change.REPIN if repin else revisions.Change.KEEP
+    partial = {o.name for o in chosen} != set(store.names())
+    if change is not revisions.Change.KEEP:
+        revisions.check_may_pin(pins, owned=not store.shipped, partial=partial)
     number = revisions.choose(
         base.name,
         revisions.inputs_digest(base.sha256, chosen),
         revisions.read_pins(pins),
         explicit=revision,
         change=change,
+        may_pin=not (store.shipped or partial),
     )
     wheel = fetch(base, Cache.discover(), wheelhouse=wheelhouse, say=out.note)
     python, why = (None, "--no-import was given") if no_import else find_python(validate_with)
@@ -90,6 +94,7 @@ def build(
     built = build_plan(plan, say=out.note)
     if number.pin is not None:
         revisions.write_pin(pins, base.name, number.pin)
+        out.note(f"pinned revision {number.revision} of {base.name} in {pins}")
     dist, checked = built.distribution, built.validation
     if as_json:
         document = {

@@ -41,6 +41,11 @@ class OverlayStore:
                 return cls(root)
         raise UsageError("this specctl has no overlays", hint="name their folder: --overlays DIR")
 
+    @property
+    def shipped(self) -> bool:
+        """Whether this is the folder inside an installed specctl, which is nobody's to edit."""
+        return self.root == _PACKAGE / "_shipped" / "overlays"
+
     def names(self) -> list[str]:
         """Names of all overlays, sorted; a folder counts when it holds an overlay.yaml."""
         return sorted(entry.name for entry in self.root.iterdir() if (entry / MANIFEST).is_file())

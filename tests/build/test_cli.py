@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,31 @@ def test_changed_overlays_need_a_new_number(usual: list[str], store: OverlayStor
     manifest.write_text(manifest.read_text().replace("adds one flag", "adds the flag"))
     assert read(*usual, "--no-import", "--bump")["distribution"]["version"] == "0.5.9+specctl.2"
     assert read_pins(pins)["mine"].revision == 2
+
+
+def test_a_bump_for_some_overlays_does_not_spoil_the_plain_build(
+    usual: list[str], store: OverlayStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bumped = run(*usual, "--no-import", "--bump")
+    assert bumped.exit_code == 0, bumped.output
+    pins = store.root / "distribution.yaml"
+    assert f"pinned revision 1 of mine in {pins}" in bumped.stderr.replace("\n", "")
+    shutil.copytree(store.root / "small", store.root / "other")
+    manifest = store.root / "other" / "overlay.yaml"
+    manifest.write_text(manifest.read_text().replace("name: small", "name: other"))
+    before = pins.read_bytes()
+    for extra in ("--bump", "--repin"):
+        error = failure(*usual, "--overlay", "other", extra, "--no-import")
+        assert (error.code, error.exit_code) == ("usage", 2)
+        assert "--revision N" in (error.hint or "")
+    some = failure(*usual, "--overlay", "other", "--no-import")
+    assert some.code == "revision-taken"
+    assert "--bump" not in (some.hint or "")
+    shutil.rmtree(store.root / "other")
+    monkeypatch.setattr(OverlayStore, "shipped", True)  # as after `pip install`
+    assert "come with specctl" in failure(*usual, "--bump", "--no-import").message
+    assert pins.read_bytes() == before
+    assert run(*usual, "--no-import").exit_code == 0
 
 
 def test_a_build_that_fails_pins_nothing(usual: list[str], store: OverlayStore, tmp_path: Path) -> None:
