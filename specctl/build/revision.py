@@ -101,7 +101,7 @@ def check_may_pin(path: Path, *, owned: bool, partial: bool) -> None:
         raise UsageError(
             "--bump and --repin do not change the revisions of the overlays that come with specctl",
             context={"file": str(path)},
-            hint="number the build yourself: --revision N; or copy the overlays and name the copy: --overlays DIR",
+            hint="number the build yourself: --revision N; or copy the overlays: --overlays DIR",
         )
     if partial:
         raise UsageError(
