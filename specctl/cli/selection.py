@@ -14,6 +14,7 @@ import click
 from specctl.cli.output import Output
 from specctl.config.inventory import holds_inventory, load_inventory
 from specctl.config.model import HostConfig, Inventory
+from specctl.config.problems import shown
 from specctl.config.selection import select
 from specctl.errors import SpecctlError, UsageError
 
@@ -54,10 +55,10 @@ def selection_options(command: F) -> F:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         selection = Selection(
             inventory=kwargs.pop("inventory"),
-            hosts=_split(kwargs.pop("hosts")),
-            groups=_split(kwargs.pop("groups")),
+            hosts=_split(kwargs.pop("hosts"), "--hosts"),
+            groups=_split(kwargs.pop("groups"), "--group"),
             limit=kwargs.pop("limit"),
-            servers=_split(kwargs.pop("servers")),
+            servers=_split(kwargs.pop("servers"), "--server"),
         )
         return command(*args, selection=selection, **kwargs)
 
@@ -128,9 +129,24 @@ def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list
     return complete
 
 
-def _split(values: tuple[str, ...]) -> tuple[str, ...]:
-    """`--hosts a,b --hosts c` is a, b and c."""
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+def _split(values: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """`--hosts a,b --hosts c` is a, b and c.
+
+    Raises:
+        UsageError: a value without any name, as of an unset variable: it must not come to mean all of them.
+    """
+    names: list[str] = []
+    for value in values:
+        found = [part.strip() for part in value.split(",") if part.strip()]
+        if not found:
+            what = option.removeprefix("--").removesuffix("s")
+            raise UsageError(
+                f"{option} names no {what}: it is {shown(value)}",
+                code="nothing-named",
+                hint=f"is a variable unset? leave {option} out to mean every {what}",
+            )
+        names += found
+    return tuple(names)
 
 
 _OPTIONS = (

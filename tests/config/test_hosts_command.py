@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from config.cases import SERVER
+from specctl.cli.main import main
 
 SECRET = "open-sesame"
 INVENTORY = f"""
@@ -154,3 +155,19 @@ def test_host_names_complete_from_the_inventory(folder: Path) -> None:
     (folder / "inv.yaml").write_text("hosts: [", encoding="utf-8")
     broken = specctl(cwd=folder, env={**env, "COMP_WORDS": f"{typed} g"})
     assert (broken.stdout.strip(), broken.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("verb", ["hosts", "deploy", "stop", "prune"])
+@pytest.mark.parametrize("option", ["--hosts", "--group", "--server"])
+@pytest.mark.parametrize("value", ["", ",", "  "])
+def test_an_unset_variable_does_not_change_the_whole_fleet(
+    folder: Path, capsys: pytest.CaptureFixture[str], verb: str, option: str, value: str
+) -> None:
+    more = {"deploy": ["--dist", str(folder), "--yes"], "prune": ["--yes"]}.get(verb, [])
+    words = [verb, "-i", str(folder / "inv.yaml"), option, value, *more]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert f"{option} names no {option.strip('-').removesuffix('s')}" in said.err
+    assert "gpu-01" not in said.out + said.err
