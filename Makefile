@@ -47,6 +47,11 @@ test: lint packages rig ## All tests but the long matrix
 matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig, and the whole story
 	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig tests/demo
 
+.PHONY: scale
+scale: $(VENV)/made packages ## Six lab hosts at once, two operators, memory over 200 hosts, logs of gigabytes
+	$(BIN)/pytest -q -n 1 -m slow tests/release/test_fleet_scale.py tests/service/test_huge_logs.py \
+		tests/lab/test_six_hosts.py tests/lab/test_two_operators.py
+
 .PHONY: security
 security: $(VENV)/made packages ## The long tests of SECURITY.md's promises, on real hosts (root only)
 	$(BIN)/pytest -q -n 1 tests/lab/test_least_privilege.py tests/lab/test_no_secret.py tests/lab/test_ssh_trust.py

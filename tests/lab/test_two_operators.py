@@ -74,6 +74,7 @@ def test_overlapping_deploys_share_the_hosts_out_whatever_the_clocks_say(in_lab:
     assert [r["version"] for r in releases] == ["0.5.9+specctl.1"]  # nothing of the other one's
 
 
+@pytest.mark.slow
 def test_of_two_deploys_begun_together_one_wins_and_the_other_is_exit_5(in_lab: Lab, site: Site) -> None:
     site.host("h1", sudo=True)
     other = at_another_desk(site, 3600)
@@ -88,6 +89,7 @@ def test_of_two_deploys_begun_together_one_wins_and_the_other_is_exit_5(in_lab: 
     assert site.json("status")["hosts"][0]["lock"] is None
 
 
+@pytest.mark.slow
 def test_a_dead_holders_lock_is_judged_by_the_hosts_clock_not_by_the_askers(in_lab: Lab, site: Site) -> None:
     site.host("h1", sudo=True)
     process = site.start("deploy", "--dist", str(site.dist(1, start_s="600")), "--yes")
