@@ -58,8 +58,9 @@ security: $(VENV)/made packages ## The long tests of SECURITY.md's promises, on 
 
 .PHONY: audit
 audit: $(VENV)/made ## Ask the advisory database about our dependencies and the locks (needs the internet)
-	test -x $(VENV)-audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)-audit && $(VENV)-audit/bin/pip install -q 'pip-audit>=2.9,<3'; }
-	$(BIN)/python -m tests.audit $(VENV)-audit/bin/pip-audit
+	-@test -x $(VENV)-audit/bin/pip-audit || \
+	  { $(PYTHON) -m venv $(VENV)-audit && $(VENV)-audit/bin/pip install -q 'pip-audit>=2.9,<3'; }
+	$(BIN)/python -m tests.audit $(AUDIT) $(VENV)-audit/bin/pip-audit
 
 .PHONY: clean
 clean: ## Remove what was made here

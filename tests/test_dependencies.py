@@ -140,3 +140,10 @@ def test_the_audit_says_in_its_exit_code_whether_it_was_one(
     tool.chmod(0o755)
     assert main(str(tool)) == code
     assert text in capsys.readouterr().out
+    assert main(str(tool), where_possible=True) == (0 if code == 3 else code)
+    assert text in capsys.readouterr().out
+
+
+def test_without_pip_audit_nothing_is_claimed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(str(tmp_path / "absent")) == 3
+    assert "nothing was audited" in capsys.readouterr().out
