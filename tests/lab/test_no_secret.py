@@ -120,8 +120,9 @@ def every_verb(site: Site, say: Said, server: str) -> None:
     say("restart")
     say("stop")
     say("start", "--json")
-    say("tune", server, "--hosts", "h1", "--levels", "1,2", "--waves", "1", "--repetitions", "1", "--context",
-        "32", "--output-len", "4", "--no-apply", "--no-plots", code=None)  # fmt: skip
+    sweep = ["--levels", "1,2", "--waves", "1", "--repetitions", "1", "--context", "32", "--output-len", "4"]
+    where = ["--hosts", "h1", "--out", str(site.folder / "tune"), "--no-apply", "--no-plots"]
+    say("tune", server, *where, *sweep, code=None)
     say("rollback", "--yes", "--json")
     say("prune", "--yes", "--keep", "1")
     say("unlock", code=None)
