@@ -178,6 +178,7 @@ def test_ctrl_c_twice_on_the_plain_server_still_brings_the_speculating_one_back(
     assert json.loads((plain.out / "result.json").read_text())["plain_check"]["levels"]
 
 
+@pytest.mark.slow
 def test_an_operator_lost_on_the_plain_server_is_replaced_by_the_host_itself(
     site: Site, tmp_path: Path
 ) -> None:
