@@ -36,7 +36,10 @@ def exported() -> dict[str, str]:
 
 
 class Exporter:
-    """/metrics in the shape that prometheus_client gives it; counters grow with every scrape."""
+    """/metrics in the shapes that prometheus_client gives it; counters grow with every scrape.
+
+    For whoever asks for OpenMetrics, as Prometheus does, the colon in names becomes an underscore.
+    """
 
     def __init__(self) -> None:
         self.scrapes = 0
@@ -44,9 +47,16 @@ class Exporter:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                data = exporter.text().encode()
+                data, kind = exporter.text(), "text/plain; version=0.0.4"
+                if "openmetrics" in (self.headers.get("Accept") or ""):
+                    data = data.replace("\nsglang:", "\nsglang_") + "# EOF\n"
+                    # of a counter the family has no suffix
+                    data = re.sub(r"(# TYPE \S+)_total counter", r"\1 counter", data)
+                    data = data.replace("# TYPE sglang:", "# TYPE sglang_")
+                    kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                data = data.encode()
                 self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Type", kind)
                 self.end_headers()
                 self.wfile.write(data)
 
