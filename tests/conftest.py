@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["lab.plugin", "rig.plugin"]
+
+# pytest-xdist gives its workers 80 columns; what a test runs writes into a pipe, and a pipe has no width
+os.environ.pop("COLUMNS", None)
 
 # a shared machine is slow at times; that is no finding
 settings.register_profile("specctl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
