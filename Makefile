@@ -62,6 +62,16 @@ audit: $(VENV)/made ## Ask the advisory database about our dependencies and the 
 	  { $(PYTHON) -m venv $(VENV)-audit && $(VENV)-audit/bin/pip install -q 'pip-audit>=2.9,<3'; }
 	$(BIN)/python -m tests.audit $(AUDIT) $(VENV)-audit/bin/pip-audit
 
+MINUTES ?= 600
+
+.PHONY: anywhere
+anywhere: $(VENV)/made packages ## Every fault at every action of deploy and rollback, on lab hosts (MINUTES=600)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m lab.anywhere matrix --minutes $(MINUTES)
+
+.PHONY: soak
+soak: $(VENV)/made packages ## Faults drawn by chance over many deploys and rollbacks, on lab hosts (MINUTES=600)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m lab.anywhere soak --minutes $(MINUTES)
+
 .PHONY: clean
 clean: ## Remove what was made here
 	rm -rf $(VENV) $(VENV)-audit .rig .lab .pytest_cache .mypy_cache .ruff_cache .hypothesis

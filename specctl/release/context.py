@@ -49,6 +49,7 @@ class Context:
     unstoppable: bool = False  # on the way back, and once all is written down, Ctrl-C stops nothing
     _beat_at: float = 0.0
     _step: str = ""
+    _lease_s: float = PATIENCE_S
 
     @property
     def layout(self) -> Layout:
@@ -59,7 +60,7 @@ class Context:
 
         `about`: kind and server for the journal; both go to the host in one trip.
         """
-        self._step = step
+        self._step, self._lease_s = step, lease_s
         lock = self.lock if self.lock is not None and self.lock.held else None
         if journal is not None:
             answer = journal.start(about[0] or step, about[1], lock.lease(step, lease_s) if lock else None)
@@ -68,6 +69,15 @@ class Context:
         elif lock:
             lock.renew(step, lease_s)
         self._beat_at = self.clock.monotonic()
+
+    def again(self) -> None:
+        """Before a step that lost its link is repeated: the host may have acted, or somebody else.
+
+        Raises:
+            UndoneByHost, LockLost: so nothing may be done any more.
+        """
+        if self.lock is not None and self.lock.held:
+            self.lock.renew(self._step, self._lease_s)
 
     def wait(self, seconds: float) -> None:
         """Sleep inside a step that polls; renews the promise, and gives up when the operator asks to stop.

@@ -22,19 +22,29 @@ _PACKAGE = "specctl.release.onhost"
 
 @cache
 def program_source(name: str, call: str = "print(json.dumps(main(params)))") -> str:
-    """One self-contained program: `common`, the module `name`, and `call`, what it does when it is run."""
-    return "\n".join(
-        (
-            "from __future__ import annotations",
-            _stripped("common"),
-            _stripped(name),
-            call,
-        )
-    )
+    """One self-contained program: `common`, what `name` imports, `name`, and `call`, what it does."""
+    parts = [_stripped(part) for part in _needed(name, ["common"])]
+    return "\n".join(("from __future__ import annotations", *parts, call))
+
+
+def _needed(name: str, before: list[str]) -> list[str]:
+    """Modules of the package in the order in which they have to stand, `name` last."""
+    for node in ast.parse(_text(name)).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE + "."):
+            part = (node.module or "").rpartition(".")[2]
+            if part not in before:
+                _needed(part, before)
+    if name not in before:
+        before.append(name)
+    return before
+
+
+def _text(name: str) -> str:
+    return files(_PACKAGE).joinpath(f"{name}.py").read_text(encoding="utf-8")
 
 
 def _stripped(name: str) -> str:
-    return without_own_imports(files(_PACKAGE).joinpath(f"{name}.py").read_text(encoding="utf-8"))
+    return without_own_imports(_text(name))
 
 
 @dataclass(frozen=True)

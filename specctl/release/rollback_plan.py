@@ -92,8 +92,16 @@ def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect, render:
 
 
 def _is_back(state: HostState, record: ServerRecord, server: ServerFacts) -> bool:
-    """An unfinished run has been undone already, by the host: going further back is not meant."""
-    return state.pending is not None and record.proven and server.running
+    """An unfinished run is where this rollback leads to: going further back is not meant.
+
+    That is a deploy which the host has undone by itself, or a rollback which had passed when its operator was
+    lost. A deploy that had passed is gone back from, and a rollback that was undone is done again.
+    """
+    pending, good = state.pending, record.good
+    if pending is None or good is None or not record.proven or not server.running:
+        return False
+    passed = good.run == pending.run
+    return (pending.command == "deploy" and not passed) or (pending.command == "rollback" and passed)
 
 
 def _as_it_was(

@@ -15,13 +15,21 @@ LOST = (Unreachable, HostTimeout)  # the host may be gone, or may hang
 
 
 def persist(ctx: Context, call: Callable[[], None]) -> None:
-    """Again after a lost link: what was done is found there, whatever the link said."""
+    """Again after a lost link: what was done is found there, whatever the link said.
+
+    But not beside the host's own undo, or another operator: that is asked first.
+    """
+    lost = False
     for pause in RETRIES_S:
         try:
+            if lost:
+                ctx.again()
             return call()
         except Unreachable:
+            lost = True
             ctx.check()
             ctx.clock.sleep(pause)
+    ctx.again()
     return call()
 
 

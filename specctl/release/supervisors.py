@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from specctl.config.model import HostConfig, Supervisor
 from specctl.host.protocol import Host
 from specctl.service import granted
 from specctl.service.account import Account, read_account
-from specctl.service.supervisor_conf import SupervisorPaths
+from specctl.service.supervisor_conf import SupervisorPaths, ini_value
 from specctl.service.systemd_argv import systemctl
 
 Argv = tuple[str, ...]
@@ -21,6 +21,7 @@ class Commands:
     """How one supervisor is driven from a program on the host. Each function gets the unit's name."""
 
     launch: Argv  # put before the watcher's argv: what keeps it alive without the connection
+    boot: Mapping[str, str | Mapping[str, str]]  # path -> text or {"link": target}: starts it with the host
     reload: tuple[Argv, ...]  # after unit files were put back
     stop: Callable[[str], tuple[Argv, ...]]
     start: Callable[[str], tuple[Argv, ...]]
@@ -35,7 +36,8 @@ def commands_for(config: HostConfig, host: Host) -> Commands:
         return granted_commands()
     if config.supervisor is Supervisor.SYSTEMD:
         return systemd_commands((), user=False)
-    return systemd_commands(as_user(read_account(host), config.sudo), user=True)
+    account = read_account(host)
+    return systemd_commands(as_user(account, config.sudo), user=True, account=account)
 
 
 def as_user(account: Account, sudo: bool) -> Argv:
@@ -44,8 +46,32 @@ def as_user(account: Account, sudo: bool) -> Argv:
     return ("runuser", "-u", account.name, "--", *environment) if sudo and account.uid != 0 else environment
 
 
-def systemd_commands(prefix: Argv, *, user: bool) -> Commands:
-    """systemd: the watcher becomes a transient unit, which no logout ends."""
+BOOT_UNIT = """[Unit]
+Description=specctl: put the old release back, should its operator not have returned
+StartLimitIntervalSec=0
+{after}
+[Service]
+Type=exec
+ExecStart=@COMMAND@
+Restart=on-failure
+RestartSec=5
+"""
+BOOT_PROGRAM = """[program:{name}]
+command=@COMMAND@
+priority=1
+autostart=true
+autorestart=unexpected
+exitcodes=0
+startsecs=0
+redirect_stderr=true
+stdout_logfile={log}
+stdout_logfile_maxbytes=0
+"""
+
+
+def systemd_commands(prefix: Argv, *, user: bool, account: Account | None = None) -> Commands:
+    """systemd: the watcher becomes a transient unit, which no logout ends, and a unit that a start of the
+    host starts, for a host that restarts before the operator is back."""
 
     def call(*words: str) -> Argv:
         return (*prefix, *systemctl(*words, user=user))
@@ -53,8 +79,16 @@ def systemd_commands(prefix: Argv, *, user: bool) -> Commands:
     # with sudo the watcher itself runs as root, under the system's manager
     own = user and "runuser" not in prefix
     launch = (*(prefix if own else ()), "systemd-run", *(("--user",) if own else ()))
+    folder = f"{account.home}/.config/systemd/user" if own and account else "/etc/systemd/system"
+    target = "default.target" if own else "multi-user.target"
+    after = f"After=user@{account.uid}.service\n" if account and not own else ""
+    unit = "specctl-undo-boot-{run}.service"
     return Commands(
         launch=(*launch, "--quiet", "--collect", "--unit=specctl-undo-{run}"),
+        boot={
+            f"{folder}/{unit}": BOOT_UNIT.format(after=after),
+            f"{folder}/{target}.wants/{unit}": {"link": f"../{unit}"},
+        },
         reload=(call("daemon-reload"),),
         stop=lambda unit: (call("stop", "--", unit), call("reset-failed", "--", unit)),
         start=lambda unit: (call("start", "--", unit),),
@@ -75,6 +109,7 @@ def granted_commands() -> Commands:
             "-c",
             f"exec {start}",
         ),  # the unit knows the watcher's argv: what is appended is dropped
+        boot={},  # root has enabled that unit
         reload=(),
         stop=lambda unit: (call("stop", "--", unit), call("reset-failed", "--", unit)),
         start=lambda unit: (call("start", "--", unit),),
@@ -88,8 +123,10 @@ def supervisor_commands(paths: SupervisorPaths) -> Commands:
     def call(*words: str) -> Argv:
         return (paths.python, "-m", "supervisor.supervisorctl", "-c", paths.conf, *words)
 
+    name, log = "specctl-undo-{run}", f"{paths.root.rstrip('/')}/deadman/watch.log"
     return Commands(
         launch=(),
+        boot={paths.program(name): BOOT_PROGRAM.format(name=name, log=ini_value(log))},
         reload=(),
         stop=lambda unit: (call("stop", unit),),
         start=lambda unit: (call("update", unit), call("start", unit)),

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from specctl.errors import SpecctlError
 from specctl.release.actions.base import Action
-from specctl.release.actions.deadman import ArmDeadman, Before, settle_deadman
+from specctl.release.actions.deadman import ArmDeadman, Before, make_room, settle_deadman
 from specctl.release.actions.folders import OpenRelease
 from specctl.release.actions.prune import Prune
+from specctl.release.actions.switch import Flip, Stop
 from specctl.release.context import PATIENCE_S, Context
 from specctl.release.errors import Interrupted, LockLost, PlanRefused, UndoneByHost
 from specctl.release.journal import Journal
@@ -41,42 +42,66 @@ class WayBack:
             return self._lost_lock(armed)
         self.ctx.unstoppable = True
         try:
+            if armed:
+                self._make_room()
             problems = self._undo(begun)
         except LinkLost:
             return self._lost(armed)
+        except UndoneByHost:
+            self._mark_failed(error)
+            return self._by_the_host()
         self._mark_failed(error)
         self._clear_useless(begun)
-        if problems:
-            return Outcome.DOWN, "the way back failed: " + "; ".join(problems)
+        told = "; ".join(f"{label(action)}: {text}" for action, text in problems)
+        if any(isinstance(action, (Flip, Stop)) for action, _ in problems):
+            return Outcome.DOWN, f"the way back failed: {told}"
         if not any(a.touches_service for a in begun):
             stopped = Outcome.INTERRUPTED if isinstance(error, Interrupted) else Outcome.FAILED
             return stopped, "nothing that serves was touched"
         state = "; ".join(_now(before) for before in befores(self.plan))
+        if told:  # what served before was started and has answered, though
+            state = f"{state}; but not all of the way back was done: {told}"
         if isinstance(error, Interrupted):
             return Outcome.INTERRUPTED, state
         serves = any(b.release and b.running for b in befores(self.plan))
         return (Outcome.ROLLED_BACK if serves else Outcome.FAILED), state
 
-    def _undo(self, begun: list[Action]) -> list[str]:
-        """Every undo in reverse, also after one has failed; what failed."""
-        problems: list[str] = []
+    def _undo(self, begun: list[Action]) -> list[tuple[Action, str]]:
+        """Every undo in reverse, also after one has failed; what failed, and how."""
+        problems: list[tuple[Action, str]] = []
         for action in reversed(begun):
             try:
                 self._undo_one(action)
             except UndoneByHost:
-                outcome, state = self._by_the_host()
-                return problems if outcome is Outcome.ROLLED_BACK else [*problems, state]
+                raise
             except Exception as exc:
                 if isinstance(exc, LOST) and not self._reachable():
                     raise LinkLost from exc  # the host's own undo is still armed: it does the rest
-                problems.append(f"{label(action)}: {describe(exc)}")
+                problems.append((action, describe(exc)))
                 self.journal.end(f"undo {action.kind}", action.about, "failed", str(exc)[:500])
         return problems
 
     def _undo_one(self, action: Action) -> None:
-        persist(self.ctx, lambda: enter(self.ctx, self.journal, action, "undo "))
+        try:
+            persist(self.ctx, lambda: enter(self.ctx, self.journal, action, "undo "))
+        except (*LOST, LockLost, UndoneByHost):
+            raise
+        except SpecctlError as exc:  # a full disk takes no journal, but it may well take the old release back
+            self._note(f"undo {label(action)} could not be written down: {exc}")
         persist(self.ctx, lambda: action.undo(self.ctx))
         self.journal.end(f"undo {action.kind}", action.about, "ok")
+
+    def _make_room(self) -> None:
+        try:
+            persist(self.ctx, lambda: make_room(self.ctx.remote))
+        except LOST as exc:
+            raise LinkLost from exc
+        except SpecctlError as exc:
+            self._note(f"the room that was kept free for the way back is still taken: {exc}")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def _lost(self, armed: bool) -> tuple[Outcome, str]:
         if not armed:

@@ -38,7 +38,10 @@ def fixed_unit(unit: Unit) -> UnitFile:
 
 
 def undo_unit(root: str, user: str) -> UnitFile:
-    """The unit that keeps the host's own undo alive when the operator's connection is gone."""
+    """The unit that keeps the host's own undo alive when the operator's connection is gone.
+
+    It also starts with the host: one that restarts before its operator is back goes back then.
+    """
     unit = Unit(
         name=UNDO.removesuffix(".service"),
         description=f"specctl's undo below {root}",
@@ -47,7 +50,9 @@ def undo_unit(root: str, user: str) -> UnitFile:
         user=user,
         start_window_s=0.0,  # no limit: one start for each deploy
     )
-    return UnitFile(f"{UNITS}/{UNDO}", render_unit(unit, user_manager=False).encode())
+    condition = f"[Unit]\nConditionPathExists={path_value(root)}/deadman/watch.py\n"
+    text = render_unit(unit, user_manager=False).replace("[Unit]\n", condition, 1)
+    return UnitFile(f"{UNITS}/{UNDO}", text.encode())
 
 
 def commands_of(unit: str) -> tuple[Argv, ...]:

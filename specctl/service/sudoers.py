@@ -122,7 +122,7 @@ def _setup(config: HostConfig, user: str, rules: str) -> str:
         lines += _file(unit.path, unit.data.decode(), "644")
     lines += [
         "systemctl daemon-reload",
-        f"systemctl enable {shlex.join(name for name in names if name != granted.UNDO)}",
+        f"systemctl enable {shlex.join(names)}",
         *_file(place, rules, "440", check="visudo -cqf"),
     ]
     return "\n".join(lines) + "\n"

@@ -47,6 +47,13 @@ class Faults:
         # a queue of one second: with a shorter one the losses, not the rate, decide how slow it is
         self.machine.cable.shape("replace", "root", "tbf", "rate", rate, "burst", "16kb", "latency", "1s")
 
+    def lossy(self, part: float = 0.3) -> None:
+        """Lose this part of all packets, by chance, in both directions."""
+        self._mark()
+        for chain in ("INPUT", "OUTPUT"):
+            self.machine.cable.filter("-I", chain, "-m", "statistic", "--mode", "random",
+                                      "--probability", str(part), "-j", "DROP")  # fmt: skip
+
     def freeze(self) -> None:
         """Stop every process of the host; its kernel still accepts connections."""
         self._mark()

@@ -122,6 +122,20 @@ def test_a_link_that_is_lost_after_the_flip_is_exit_4_and_the_host_goes_back_by_
     until(lambda: site.version("h1") == "0.5.9+specctl.1", 150)
 
 
+@pytest.mark.slow
+def test_a_host_that_restarts_before_the_gate_while_the_operator_is_lost_serves_the_old_release(
+    in_lab: Lab, site: Site, switching: subprocess.Popen[str]
+) -> None:
+    switching.kill()
+    switching.communicate(timeout=60)
+    in_lab.faults("h1").power_off()
+    in_lab.restore()
+    until(lambda: site.version("h1") == "0.5.9+specctl.1", 60)  # no promise of the lost run is waited for
+    until(lambda: "went back by itself" in str(site.json("status", code=3)["hosts"][0]["unfinished"]), 60)
+    left = in_lab.machine("h1").run("find", "/etc/systemd/system", "-name", "specctl-undo-*")
+    assert left.strip() == ""
+
+
 def test_a_short_loss_of_the_link_is_ridden_out(in_lab: Lab, site: Site) -> None:
     site.host("h1", sudo=True)
     process = site.start("deploy", "--dist", str(site.dist(1, start_s="12")), "--yes")

@@ -68,6 +68,33 @@ def test_without_systemd_too_the_host_goes_back_when_the_operator_is_lost(
     )
 
 
+@pytest.mark.slow
+def test_without_systemd_a_restarted_host_goes_back_once_its_supervisor_is_started(
+    wheelhouse: Path, site: Site
+) -> None:
+    site.host("h2", supervisor="supervisor", wheelhouse=str(wheelhouse))
+    site.hosts["h2"]["servers"][0]["timers"]["start"] = 300
+    site.deploy(1)
+    process = site.start("deploy", "--dist", str(site.dist(2, start_s="600")), "--yes")
+    assert process.stderr is not None
+    while f"start {site.tag}-a ok" not in process.stderr.readline():
+        assert process.poll() is None
+    process.kill()
+    process.communicate(timeout=60)
+    machine = site.lab.machine("h2")
+    site.lab.faults("h2").power_off()
+    site.lab.restore()
+    assert "refused" in site.version("h2")  # nothing starts supervisord but its owner
+    conf = f"/srv/app/{site.tag}/supervisor/supervisord.conf"
+    machine.run("sudo", "-u", "deploy", f"/srv/app/{site.tag}/supervisor/venv/bin/supervisord", "-c", conf)
+    end = time.monotonic() + 180
+    while site.version("h2") != "0.5.9+specctl.1":
+        assert time.monotonic() < end
+        time.sleep(1)
+    assert "undo" not in machine.run("ls", f"/srv/app/{site.tag}/supervisor/conf.d")
+    machine.run("pkill", "-f", conf, check=False)
+
+
 MANIFEST = "find {env} -printf '%p %s %T@ %i %m %l\\n' | sort | sha256sum"
 
 

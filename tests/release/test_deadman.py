@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,9 +17,10 @@ from typing import Any
 import pytest
 
 from specctl.host.local import LocalHost
+from specctl.release.actions.deadman import watcher_source
 from specctl.release.clock import Operator
 from specctl.release.lock import HostLock
-from specctl.release.remote import Remote, program_source
+from specctl.release.remote import Remote
 from specctl.release.supervisors import as_user, supervisor_commands, systemd_commands
 from specctl.service.account import Account
 from specctl.service.supervisor_conf import SupervisorPaths
@@ -80,10 +84,23 @@ class Site:
         }
 
     def arm(self, **changes: Any) -> Any:
-        source = program_source("deadman", call="import sys as _s\nwatch(_s.argv[1], _s.argv[2])")
+        return self.arm_with(watcher_source("r1"), **changes)
+
+    def arm_with(self, source: str, **changes: Any) -> Any:
         return self.remote.program(
-            "deadman", op="arm", run="r1", orders=self.orders(**changes), launch=[], source=source
+            "deadman",
+            op="arm",
+            run="r1",
+            orders=self.orders(**changes),
+            launch=[],
+            boot={str(self.boot): "start @COMMAND@\n", str(self.boot) + ".link": {"link": self.boot.name}},
+            source=source,
         )
+
+    @property
+    def boot(self) -> Path:
+        """What a supervisor would read when the host starts."""
+        return self.root / "boot" / "undo"
 
     def fired(self, seconds: float = 30.0) -> dict[str, Any] | None:
         path = self.root / "deadman" / "fired.json"
@@ -156,19 +173,20 @@ def test_a_server_that_had_passed_is_not_undone(site: Site) -> None:
     (site.server / "good.json").write_text(json.dumps({"goods": [{"release": "new", "run": "r1"}]}))
     site.lock.acquire(lease_s=0.1)
     site.arm()
-    found = site.fired()
-    assert found is not None
-    assert "had passed" in found["outcome"]
+    left = site.root / "deadman" / "disarmed.json"
+    end = time.monotonic() + 30
+    while not left.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert left.exists()  # and not `fired`: a run that had passed is no run that was undone
+    time.sleep(0.3)
     assert site.current == "new"
-    assert site.said == ["reload"]
+    assert site.said == []
+    assert list(site.boot.parent.iterdir()) == []
 
 
 def test_an_old_release_that_does_not_start_is_told(site: Site) -> None:
     site.lock.acquire(lease_s=0.1)
-    source = program_source(
-        "deadman", call="runs = lambda check, tries=1: False\nimport sys as _s\nwatch(_s.argv[1], _s.argv[2])"
-    )
-    site.remote.program("deadman", op="arm", run="r1", orders=site.orders(), launch=[], source=source)
+    site.arm_with(watcher_source("r1", "runs = lambda check, tries=1: False\n"))
     found = site.fired()
     assert found is not None
     assert found["whole"] is False
@@ -234,3 +252,142 @@ def test_an_undo_that_was_cut_off_is_told_and_not_waited_for(site: Site) -> None
     assert answer["whole"] is False
     assert "cut off" in answer["outcome"]
     assert not (folder / "firing.json").exists()
+
+
+def restart(site: Site) -> None:
+    """The host restarts: its watcher is gone, and what was promised belongs to another boot."""
+    path = site.root / "deadman" / "armed.json"
+    orders = json.loads(path.read_text())
+    os.kill(orders["pid"], signal.SIGKILL)
+    path.write_text(json.dumps({**orders, "armed_boot": "before", "pid_boot": "before"}))
+
+
+def forget_lease(site: Site) -> None:
+    """What was promised before a restart counts for nothing after it."""
+    path = site.root / "lock" / "lease.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "boot": "before"}))
+
+
+def at_boot(site: Site) -> None:
+    """What the supervisor does with the boot file."""
+    command = shlex.split(site.boot.read_text())[1:]
+    subprocess.run(command, check=True, timeout=60)
+
+
+def test_a_host_that_restarts_before_the_gate_goes_back_when_it_starts(site: Site) -> None:
+    site.lock.acquire(lease_s=600)
+    site.arm()
+    restart(site)
+    forget_lease(site)
+    at_boot(site)
+    assert site.current == "old"
+    assert site.said == ["stop", "reload", "start"]
+    found = site.fired(1.0)
+    assert found is not None
+    assert found["whole"] is True
+
+
+def test_an_undo_that_a_restart_cut_off_is_done_again_when_the_host_starts(site: Site) -> None:
+    site.lock.acquire(lease_s=600)
+    site.arm()
+    restart(site)
+    folder = site.root / "deadman"
+    (folder / "armed.json").rename(folder / "firing.json")
+    at_boot(site)
+    assert site.current == "old"
+    assert not (folder / "firing.json").exists()
+
+
+@pytest.mark.parametrize("ended", ["disarmed", "fired"])
+def test_a_start_of_the_host_undoes_nothing_once_the_run_has_ended(site: Site, ended: str) -> None:
+    site.lock.acquire(lease_s=600 if ended == "disarmed" else 0.1)
+    site.arm()
+    assert Path(f"{site.boot}.link").is_symlink()
+    boot = site.boot.read_text()
+    if ended == "disarmed":
+        site.remote.program("deadman", op="disarm", run="r1")
+    else:
+        assert site.fired() is not None
+        time.sleep(0.3)
+    assert list(site.boot.parent.iterdir()) == []
+    site.boot.write_text(boot)  # one that could not be removed
+    site.point_at("new")
+    at_boot(site)
+    assert site.current == "new"
+
+
+def test_a_second_watcher_of_the_same_boot_leaves_the_first_one_alone(site: Site) -> None:
+    site.lock.acquire(lease_s=600)
+    first = site.arm()
+    at_boot(site)
+    assert site.said == []
+    assert json.loads((site.root / "deadman" / "armed.json").read_text())["pid"] == first["pid"]
+
+
+def test_an_undo_that_fails_is_tried_until_it_works(site: Site) -> None:
+    site.lock.acquire(lease_s=0.1)
+    folder = site.root / "units"
+    files = [{"path": str(folder / "unit"), "mode": 0o644, "data": base64.b64encode(b"old").decode()}]
+    site.arm_with(watcher_source("r1", "PAUSE_S = 0.1\n"), files=files)
+    assert site.fired(1.0) is None  # there is no such folder
+    folder.mkdir()
+    found = site.fired()
+    assert found is not None
+    assert found["whole"] is True
+    assert (folder / "unit").read_text() == "old"
+
+
+def test_a_late_step_of_the_lost_operator_is_undone_too(site: Site) -> None:
+    site.lock.acquire(lease_s=0.1)
+    link = site.server / "current"
+    late = f"[ -e {site.root}/late ] || {{ touch {site.root}/late; ln -sfn ../../releases/new {link}; }}"
+    site.arm(start=[["sh", "-c", late]])
+    assert site.fired() is not None
+    assert (site.root / "late").exists()
+    assert site.current == "old"
+
+
+def test_a_late_order_of_the_lost_operator_that_stops_the_old_server_is_made_good(site: Site) -> None:
+    site.lock.acquire(lease_s=0.1)
+    looks = "looks = iter([False, True])\nruns = lambda check, tries=1: next(looks)\n"
+    site.arm_with(watcher_source("r1", looks))
+    found = site.fired()
+    assert found is not None
+    assert found["whole"] is True
+    assert site.said == ["stop", "reload", "start"] * 2
+
+
+def test_a_host_that_restarts_while_the_operator_is_back_already_waits_for_it(site: Site) -> None:
+    site.lock.acquire(lease_s=600)  # renewed after the restart
+    site.arm()
+    restart(site)
+    watcher = subprocess.Popen(shlex.split(site.boot.read_text())[1:])
+    time.sleep(1.0)
+    assert site.said == []
+    assert site.remote.program("deadman", op="disarm", run="r1")["disarmed"] is True
+    assert watcher.wait(timeout=30) == 0
+    assert site.current == "new"
+
+
+def test_room_for_the_way_back_is_kept_free_and_given_back(site: Site) -> None:
+    site.lock.acquire(lease_s=600)
+    site.arm()
+    reserve = site.root / "deadman" / "reserve"
+    assert reserve.stat().st_blocks * 512 >= 4 << 20
+    site.remote.program("deadman", op="make_room", run="r1")
+    assert not reserve.exists()
+
+
+def test_what_starts_the_watcher_with_the_host_belongs_to_who_runs_it() -> None:
+    account = Account(1000, "deploy", "/home/deploy", True)
+    unit, link = "specctl-undo-boot-{run}.service", "multi-user.target.wants/specctl-undo-boot-{run}.service"
+    assert set(systemd_commands((), user=False).boot) == {
+        f"/etc/systemd/system/{unit}",
+        f"/etc/systemd/system/{link}",
+    }
+    own = systemd_commands(as_user(account, sudo=False), user=True, account=account)
+    assert all(path.startswith("/home/deploy/.config/systemd/user/") for path in own.boot)
+    rooted = systemd_commands(as_user(account, sudo=True), user=True, account=account)
+    assert "After=user@1000.service" in str(rooted.boot[f"/etc/systemd/system/{unit}"])
+    plain = supervisor_commands(SupervisorPaths("/opt/specctl"))
+    assert list(plain.boot) == ["/opt/specctl/supervisor/conf.d/specctl-undo-{run}.conf"]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from release.faulty import FaultyHost
 from release.sandbox import Sandbox
-from specctl.config.model import HostConfig
+from specctl.config.model import HostConfig, ThresholdPolicy
+from specctl.host.errors import Unreachable
 from specctl.host.local import LocalHost
 from specctl.host.protocol import Host
 from specctl.release.clock import Operator
+from specctl.release.errors import ReleaseError, UndoneByHost
+from specctl.release.journal import Journal
 from specctl.release.layout import Layout
 from specctl.release.remote import Remote
 from specctl.release.result import Outcome
+from specctl.release.stepping import persist
 
 
 class Killed(BaseException):
@@ -36,8 +42,8 @@ def expire(sandbox: Sandbox) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "until": 0.0}))
 
 
-def kill_at(sandbox: Sandbox, dist: Path, kind: str, event: str) -> None:
-    """A deploy whose operator dies at one step."""
+def kill_at(sandbox: Sandbox, dist: Path | None, kind: str, event: str) -> None:
+    """A deploy (without a distribution: a rollback) whose operator dies at one step."""
     sandbox.engine.ports = sandbox.ports()
     object.__setattr__(sandbox.engine.ports, "operator", dead_operator())
 
@@ -51,7 +57,7 @@ def kill_at(sandbox: Sandbox, dist: Path, kind: str, event: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specctl.release.lock.HostLock.release", lambda self: None)
         with pytest.raises(Killed):
-            sandbox.deploy(dist)
+            _ = sandbox.deploy(dist) if dist else sandbox.rollback()
     assert release.is_dir()
     sandbox.engine.on_step = lambda *_: None  # type: ignore[assignment]
     sandbox.engine.ports = sandbox.ports()
@@ -110,6 +116,120 @@ def test_after_a_lost_deploy_a_rollback_goes_to_what_worked(sandbox: Sandbox) ->
     assert result.error is None
     assert sandbox.version() == "0.5.9+specctl.1"
     assert sandbox.rollback().error.code == "no-target"  # type: ignore[union-attr]
+
+
+def test_a_rollback_after_a_deploy_that_was_lost_once_it_had_passed_goes_to_the_release_before(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    kill_at(sandbox, sandbox.dist(2), "mark-good", "ok")
+    expire(sandbox)
+    assert sandbox.rollback().error is None
+    assert sandbox.version() == "0.5.9+specctl.1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "event"),
+    [("check-install", "ok"), ("mark-good", "ok")],
+    ids=["before it did anything", "passed"],
+)
+def test_a_rollback_after_a_lost_rollback_ends_where_the_first_one_was_going(
+    sandbox: Sandbox, kind: str, event: str
+) -> None:
+    sandbox.changes = {"keep_releases": 9}
+    for number in (1, 2, 3):
+        sandbox.deploy(sandbox.dist(number))
+    kill_at(sandbox, None, kind, event)
+    expire(sandbox)
+    assert sandbox.rollback().error is None
+    assert sandbox.version() == "0.5.9+specctl.2"
+    assert sandbox.state().pending is None
+
+
+def test_a_step_that_lost_its_link_is_not_repeated_once_the_host_has_acted(sandbox: Sandbox) -> None:
+    """Else the operator's late `stop` would stop the server that the host has just put back."""
+    done: list[str] = []
+
+    def step() -> None:
+        done.append("step")
+        raise Unreachable("the link was lost")
+
+    class Lock:
+        held = True
+
+        def renew(self, step: str, lease_s: float) -> None:
+            raise UndoneByHost("the host went back by itself")
+
+    with sandbox.engine.surveyor(sandbox.config) as surveyor:
+        ctx = sandbox.engine._context(surveyor, Remote(surveyor.host, str(sandbox.root), "r"), Lock())
+    with pytest.raises(UndoneByHost):
+        persist(ctx, step)
+    assert done == ["step"]
+
+
+def test_a_disk_that_takes_no_journal_does_not_keep_the_old_release_from_serving(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    send = Journal._send
+
+    def full(self: Journal, record: dict[str, Any], **more: Any) -> Any:
+        if ("gate", "failed") in sandbox.steps:
+            raise ReleaseError("journal failed on here: OSError: [Errno 28] No space left on device")
+        return send(self, record, **more)
+
+    monkeypatch.setattr(Journal, "_send", full)
+    result = sandbox.deploy(sandbox.dist(2, die_at_start="1"))
+    assert result.outcome is Outcome.ROLLED_BACK
+    assert sandbox.version() == "0.5.9+specctl.1"
+    assert any("could not be written down" in note for note in result.notes)
+
+
+def test_a_unit_that_cannot_be_put_back_is_told_though_the_old_release_serves(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    sandbox.change("main", threshold=ThresholdPolicy(disable=32))
+
+    def fail(host: str, action: Any, event: str) -> None:
+        if (action.kind, event) == ("gate", "failed"):
+            sandbox.service("main").fail_next["install"] = ReleaseError("no space on /run")
+
+    sandbox.engine.on_step = fail
+    result = sandbox.deploy(sandbox.dist(2, die_at_start="1"))
+    assert result.outcome is Outcome.ROLLED_BACK
+    assert sandbox.version() == "0.5.9+specctl.1"
+    assert "install-unit main: no space on /run" in result.state
+
+
+def test_an_old_release_that_does_not_start_again_is_exit_7(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+
+    def fail(host: str, action: Any, event: str) -> None:
+        if (action.kind, event) == ("gate", "failed"):
+            sandbox.service("main").fail_next["start"] = ReleaseError("the GPU is away")
+
+    sandbox.engine.on_step = fail
+    result = sandbox.deploy(sandbox.dist(2, die_at_start="1"))
+    assert result.outcome is Outcome.DOWN
+    assert "the GPU is away" in result.state
+
+
+def test_what_a_killed_run_left_half_written_is_gone_after_the_next_deploy(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    gone = dead_operator().pid
+    left = [
+        sandbox.root / f"pending.json.new-{gone}",
+        sandbox.root / "servers" / "main" / f"current.new-{gone}",
+        sandbox.root / "releases" / sandbox.release(1) / f".dist.json.receiving-{gone}",
+        sandbox.root / "lock.old-1234abcd",
+    ]
+    for path in left[:3]:
+        path.touch()
+    left[3].mkdir()
+    mine = sandbox.root / f"good.json.new-{os.getpid()}"  # somebody writes it right now
+    mine.touch()
+    assert sandbox.deploy(sandbox.dist(2)).error is None
+    assert [path for path in left if path.exists()] == []
+    assert mine.exists()
 
 
 def test_a_live_lock_is_reported_with_its_holder_and_changes_nothing(sandbox: Sandbox) -> None:

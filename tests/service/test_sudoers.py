@@ -87,7 +87,7 @@ def test_the_setup_writes_the_units_and_the_rules_that_the_service_looks_for(tmp
     assert rules.stat().st_mode & 0o777 == 0o440
     called = (tmp_path / "called").read_text()
     assert f"install -d -o deploy -g  -m 755 {config.root}" in called
-    assert "systemctl enable specctl-main.service" in called
+    assert "systemctl enable specctl-main.service specctl.undo.service" in called
     assert "visudo -cqf" in called
 
 

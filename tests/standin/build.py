@@ -73,15 +73,15 @@ def make_standin_distribution(folder: Path, version: str = "0.5.9+specctl.1", **
     return dist
 
 
-def write_wheel(folder: Path, version: str, files: dict[str, str]) -> Path:
+def write_wheel(folder: Path, version: str, files: dict[str, str], project: str = "sglang") -> Path:
     """A pure-Python wheel of these files with a valid RECORD."""
-    path = folder / f"sglang-{version}-py3-none-any.whl"
+    path = folder / f"{project}-{version}-py3-none-any.whl"
     path.unlink(missing_ok=True)
-    info = f"sglang-{version}.dist-info"
+    info = f"{project}-{version}.dist-info"
     with WheelFile(path, "w") as wheel:
         for name, text in sorted(files.items()):
             wheel.writestr(name, text)
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: sglang\nVersion: {version}\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n")
         tags = "Wheel-Version: 1.0\nGenerator: stand-in\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         wheel.writestr(f"{info}/WHEEL", tags)
     return path

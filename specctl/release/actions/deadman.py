@@ -19,6 +19,7 @@ from specctl.service.protocol import Service
 
 GRACE_S = 15.0  # after the promised word has not come
 POLL_S = 2.0
+SETTLE_S = 240.0  # the longest that an undo at work is waited for, before it is ended and taken over
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,33 @@ def arm(
         "reload": [list(argv) for argv in commands.reload],
         "servers": [orders_for(service, before, commands) for service, before in servers],
     }
-    source = program_source("deadman", call=f"import sys as _s\nwatch(_s.argv[1], {remote.run!r})")
-    launch = [word.replace("{run}", remote.run) for word in commands.launch]
-    remote.program("deadman", op="arm", run=remote.run, orders=orders, launch=launch, source=source)
+    run = remote.run
+    remote.program(
+        "deadman",
+        op="arm",
+        run=run,
+        orders=orders,
+        launch=[word.replace("{run}", run) for word in commands.launch],
+        boot={path.replace("{run}", run): named(what, run) for path, what in commands.boot.items()},
+        source=watcher_source(run),
+    )
+
+
+def watcher_source(run: str, first: str = "") -> str:
+    """The program that watches on the host for one run; its argument is the root. `first` is done before."""
+    return program_source("watcher", call=f"{first}import sys as _s\nwatch(_s.argv[1], {run!r})")
+
+
+def named(what: str | Mapping[str, str], run: str) -> str | dict[str, str]:
+    """A boot file's content for one run."""
+    if isinstance(what, str):
+        return what.replace("{run}", run)
+    return {kind: target.replace("{run}", run) for kind, target in what.items()}
+
+
+def make_room(remote: Remote) -> None:
+    """Give back what was kept free on the host's disk for the way back."""
+    remote.program("deadman", op="make_room")
 
 
 def orders_for(service: Service, before: Before, commands: Commands) -> dict[str, Any]:
@@ -129,7 +154,7 @@ def settle_deadman(remote: Remote, run: str | None) -> Mapping[str, Any]:
     """
     answer = remote.program("deadman", op="disarm", run=run)
     if answer["fired"] and answer["state"] == "firing":
-        remote.program("deadman", op="settle", wait_s=240.0, timeout_s=260.0)
+        remote.program("deadman", op="settle", wait_s=SETTLE_S, timeout_s=SETTLE_S + 20.0)
         answer = remote.program("deadman", op="disarm", run=run)
     return dict(answer)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from specctl.evidence.model import Expectation, Kind, Report, Verdict
+from specctl.host.errors import FileRefused
 from specctl.release.clock import stamp
 from specctl.release.context import Context
 from specctl.release.errors import ReleaseError
@@ -39,16 +40,27 @@ def start_old(
         previous=None,
         proven=True,
     )
-    write_state(ctx.host, ctx.config.root, state, sudo=ctx.config.sudo)
+    kinds = LIGHT
+    try:
+        write_state(ctx.host, ctx.config.root, state, sudo=ctx.config.sudo)
+    except FileRefused:  # a full or read-only disk: it serves nevertheless, but no restart is remembered
+        kinds = (Kind.ALIVE,)
     if expectation is not None:
-        _wait_alive(ctx, server, expectation, cursor, start_s)
+        _wait_alive(ctx, server, expectation, cursor, start_s, kinds)
 
 
-def _wait_alive(ctx: Context, server: str, expectation: Expectation, cursor: Cursor, start_s: float) -> None:
+def _wait_alive(
+    ctx: Context,
+    server: str,
+    expectation: Expectation,
+    cursor: Cursor,
+    start_s: float,
+    kinds: tuple[Kind, ...],
+) -> None:
     end = ctx.clock.monotonic() + start_s
     while True:
         report = ctx.prove(server, expectation)
-        if not _missing(report):
+        if not _missing(report, kinds):
             return
         if ctx.clock.monotonic() > end or ctx.services(server).state().active == "failed":
             raise ReleaseError(
@@ -57,7 +69,7 @@ def _wait_alive(ctx: Context, server: str, expectation: Expectation, cursor: Cur
                 context={
                     "host": ctx.host.name,
                     "server": server,
-                    "seen": "; ".join(_missing(report)),
+                    "seen": "; ".join(_missing(report, kinds)),
                     "log": log_tail(ctx.services(server), cursor),
                 },
                 hint=f"the service is down: specctl logs --hosts {ctx.host.name} --server {server}",
@@ -65,9 +77,9 @@ def _wait_alive(ctx: Context, server: str, expectation: Expectation, cursor: Cur
         ctx.wait(POLL_S)
 
 
-def _missing(report: Report) -> list[str]:
+def _missing(report: Report, kinds: tuple[Kind, ...]) -> list[str]:
     return [
         f"{e.kind.value}: {e.seen}"
         for e in report.evidence
-        if e.kind in LIGHT and e.verdict is not Verdict.PASS
+        if e.kind in kinds and e.verdict is not Verdict.PASS
     ]

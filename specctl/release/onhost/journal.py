@@ -49,6 +49,9 @@ def forget_oldest(path: str) -> None:
 
 def main(params: dict[str, Any]) -> dict[str, Any]:
     pending = os.path.join(params["root"], "pending.json")
+    lease = params.get("lease")
+    # first the promise: a journal on a full disk must not make the operator seem lost
+    answer = renew_lease(params["root"], lease["run"], lease["seconds"], lease["step"]) if lease else {}
     if params.get("records"):
         append(params["journal"], params["records"])
     if params.get("pending"):
@@ -60,5 +63,4 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
     finished = params.get("finished")
     if finished and (read_json(pending, {}) or {}).get("run") == finished:
         remove_quietly(pending)
-    lease = params.get("lease")
-    return renew_lease(params["root"], lease["run"], lease["seconds"], lease["step"]) if lease else {}
+    return answer

@@ -6,6 +6,7 @@ params: root, op, and what the op needs
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import time
@@ -25,7 +26,10 @@ from specctl.release.onhost.common import (
 
 
 def prepare(root: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Make the folders. A salt is made once and stays: digests of secrets are compared under it."""
+    """Make the folders, and remove what a run left half written that was cut off.
+
+    A salt is made once and stays: digests of secrets are compared under it.
+    """
     for name in ("releases", "servers", "bin", "wheels", "cache/uv", "cache/tmp", "deadman"):
         os.makedirs(os.path.join(root, name), exist_ok=True)
     os.chmod(os.path.join(root, "cache"), 0o700)  # uv makes its lock files writable by everyone
@@ -34,7 +38,26 @@ def prepare(root: str, params: dict[str, Any]) -> dict[str, Any]:
     path = os.path.join(root, "salt.json")
     if not read_json(path, {}).get("salt"):
         write_json(path, {"salt": os.urandom(16).hex()}, 0o600)
+    sweep(root)
     return {"salt": read_json(path)["salt"]}
+
+
+HALF_WRITTEN = re.compile(r"\.(?:new|receiving)-([0-9]+)$")
+
+
+def sweep(root: str) -> None:
+    """Remove temporary files whose writer is gone, and broken locks that were not removed to the end."""
+    servers, releases = os.path.join(root, "servers"), os.path.join(root, "releases")
+    folders = [root, os.path.join(root, "deadman"), os.path.join(root, "bin"), os.path.join(root, "wheels")]
+    folders += [os.path.join(top, name) for top in (servers, releases) for name in os.listdir(top)]
+    for folder in folders:
+        for name in os.listdir(folder) if os.path.isdir(folder) else []:
+            found = HALF_WRITTEN.search(name)
+            if found and not os.path.exists("/proc/" + found.group(1)):
+                remove_quietly(os.path.join(folder, name))
+    for name in os.listdir(root):
+        if name.startswith("lock.old-"):
+            shutil.rmtree(os.path.join(root, name), ignore_errors=True)
 
 
 def open_release(root: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -85,6 +108,8 @@ def flip(root: str, params: dict[str, Any]) -> dict[str, Any]:
         os.path.join(root, "releases", params["release"], "COMPLETE")
     ):
         raise RuntimeError(f"release {params['release']} is not complete")
+    if link_target(current) == params["release"]:
+        return {"current": params["release"]}  # also where nothing can be written
     wanted = os.path.join("..", "..", "releases", params["release"])
     temporary = f"{current}.new-{os.getpid()}"
     remove_quietly(temporary)
