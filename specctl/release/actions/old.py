@@ -40,7 +40,7 @@ def start_old(
         previous=None,
         proven=True,
     )
-    kinds = LIGHT
+    kinds: tuple[Kind, ...] = LIGHT
     try:
         write_state(ctx.host, ctx.config.root, state, sudo=ctx.config.sudo)
     except FileRefused:  # a full or read-only disk: it serves nevertheless, but no restart is remembered

@@ -93,7 +93,7 @@ def launch(root: str, params: dict[str, Any], command: list[str]) -> int:
         )
     for _ in range(100):
         # it may have acted already, if the lease had run out before it began
-        for state in ("armed", "firing", "fired"):
+        for state in STATES:
             seen = read_json(state_file(root, state), {})
             if seen.get("run") == params["run"] and (seen.get("pid") or state != "armed"):
                 return int(seen.get("pid", 0))

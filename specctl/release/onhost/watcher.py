@@ -139,7 +139,7 @@ def is_back(root: str, server: dict[str, Any]) -> bool:
 
 
 def passed(root: str, orders: dict[str, Any]) -> dict[str, bool]:
-    """Server -> whether the new release has passed its gate, and that was written down, before the silence."""
+    """Server -> whether its new release had passed, and that was written down, before the silence."""
     found = {}
     for server in orders["servers"]:
         goods = read_json(os.path.join(root, "servers", server["name"], "good.json"), {}).get("goods", [])

@@ -42,11 +42,13 @@ class Crew:
         self.lab, self.host, self.kind, self.folder, self.haste = lab, host, kind, folder, haste
         self.stages: dict[str, Stage] = {}
         self.switching: frozenset[str] = frozenset()
+        self.made = 0
 
     def stage(self, variant: str) -> Stage:
         if variant not in self.stages:
-            folder = self.folder / f"{self.host}-{variant}"
-            folder.mkdir(parents=True, exist_ok=True)
+            self.made += 1
+            folder = self.folder / f"{self.host}-{variant}-{self.made}"
+            folder.mkdir(parents=True)
             site = Site(self.lab, folder, f"{self.host}{variant[:2]}")
             port = 31000 + VARIANTS.index(variant)
             stage = Stage(site, self.host, variant, self.kind, port, self.haste)

@@ -14,7 +14,7 @@ from .cases import Case
 from .stage import GOES_ON_S, SETTLES_S, Ended, Stage, target
 from .trip import Trip
 
-LOCKED = 5
+UNREACHABLE, LOCKED = 4, 5
 
 
 @dataclass
@@ -136,7 +136,7 @@ def go_on(
     end = time.monotonic() + GOES_ON_S
     while True:
         ended = stage.command(words, Trip())
-        if ended.code != LOCKED or time.monotonic() > end:
+        if ended.code not in (LOCKED, UNREACHABLE) or time.monotonic() > end:
             return wanted, not back, ended
         time.sleep(2.0)
 

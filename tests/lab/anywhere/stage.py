@@ -234,8 +234,14 @@ class Stage:
             lost = Trip("prepare-root", 1, "during", 1, "after", die="SIGKILL")
             self.command(self.words("deploy", self.number), lost, Ailment("lost", die="SIGKILL"))
             self.unlocked()
-        if verb == "rollback" and len(self.look()["goods"]) < 2:
+        if verb == "rollback" and not self.can_go_back():
             self.deploy_plainly()
+
+    def can_go_back(self) -> bool:
+        """Whether the release before is known and still there."""
+        seen = self.look()
+        before = [r for r, _ in seen["goods"] if r != seen["current"]]
+        return bool(before) and before[-1] in seen["usable"]
 
     def choose(self, case: Case, seen: dict[str, Any]) -> int:
         """The release that a case deploys: a new one where installing it matters, else one that is there."""
