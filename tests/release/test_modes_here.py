@@ -12,7 +12,7 @@ import pytest
 
 from specctl.config.model import SecretRef
 from specctl.release.onhost.common import put_secret_back
-from specctl.release.onhost.deadman import put_back
+from specctl.release.onhost.watcher import put_back
 from specctl.release.onhost.tree import keep_secrets, note_secrets, prepare, restore_secrets
 from specctl.release.result import Outcome
 
