@@ -47,6 +47,11 @@ def route(
     from specctl.route.predict import predict, read_local
 
     pasted, arguments = split_command(server)
+    if not arguments:
+        raise UsageError(
+            "no server arguments were given",
+            hint="put them after --: specctl route -- --model-path MODEL --speculative-algorithm EAGLE3",
+        )
     env = dict(os.environ) if this_env else {}
     env.update(pasted)
     for assignment in assignments:
@@ -78,5 +83,7 @@ def route(
         ):
             for text in texts:
                 out.line(f"{label}: {text}")
+        if found.base != base_name:
+            out.note(f"judged by the rules of {found.base} and of the overlays that come with this specctl")
     if found.problems:
         ctx.exit(int(ExitCode.FAILED))

@@ -57,8 +57,9 @@ def predict(
     route = decide(public, rules, args, env, architecture)
     changes: dict[str, object] = {}
     if unknown:
+        # The server's parser stops there; what else looks wrong may only follow from the unknown word.
         problem = f"SGLang {public} does not know: {' '.join(unknown)}"
-        changes.update(worker=None, file=None, problems=(problem, *route.problems))
+        changes.update(worker=None, file=None, problems=(problem,))
     if args.config is not None:
         ignored = f"SGLang ignores --config={args.config}: write it as two words"
         changes["warnings"] = (*route.warnings, ignored)

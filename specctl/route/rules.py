@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from specctl.route.model import Route, RouteRules, Trace, WorkerClasses
+from specctl.route.switch_rules import switch_problems
 
 _TRUE = ("true", "1", "yes", "y")
 _FALSE = ("false", "0", "no", "n")
@@ -46,6 +47,7 @@ def decide(
     elif algorithm == "NGRAM":
         _ngram(rules, args, trace)
     _after_speculation(algorithm, args, wants_v2, trace)
+    trace.problems += switch_problems(args, trace, algorithm=algorithm, multi_layer=bool(multi_layer))
 
     worker = None
     if algorithm is None:
