@@ -12,14 +12,15 @@ import pytest
 
 from specctl.config.model import SecretRef
 from specctl.release.onhost.common import put_secret_back
-from specctl.release.onhost.watcher import put_back
 from specctl.release.onhost.tree import keep_secrets, note_secrets, prepare, restore_secrets
+from specctl.release.onhost.watcher import put_back
 from specctl.release.result import Outcome
 
 from .sandbox import Sandbox
 
 # what belongs to specctl alone; everything else must be readable for the account that runs the server
 PRIVATE = {
+    ".guard",
     ".lock-guard",
     "args.yaml",
     "armed.json",
