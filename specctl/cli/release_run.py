@@ -83,9 +83,9 @@ class Command:
             )
         show_plans(self.output, plans)
         show_errors(self.output, errors)
-        click.confirm(
-            f"\n{self.name} {counted(sum(p.changes for p in plans), 'host')}?", abort=True, err=True
-        )
+        if not click.confirm(f"\n{self.name} {counted(sum(p.changes for p in plans), 'host')}?", err=True):
+            self.output.note("nothing was changed")
+            raise click.exceptions.Exit(int(ExitCode.INTERRUPTED))
 
     def _interrupted(self, times: int) -> None:
         if times == 1:

@@ -20,16 +20,20 @@ Reader = Callable[[SecretRef], Secret]
 
 
 def secret_digest(server: ServerConfig, salt: str | None, read: Reader) -> str | None:
-    """16 hex over all secret values of a server; None when it has none. Without a salt yet: "new"."""
+    """16 hex over all secret values of a server; None when it has none. Without a salt yet: "new".
+
+    Raises:
+        SecretError: a value cannot be read; also before a host's first deploy, so that nothing is begun.
+    """
     if not server.secrets and not server.secret_args:
         return None
-    if salt is None:
-        return "new"
     values = {
         "env": {name: read(ref).reveal() for name, ref in sorted(server.secrets.items())},
         "args": {name: read(ref).reveal() for name, ref in sorted(server.secret_args.items())},
         "file": server.secret_file,
     }
+    if salt is None:
+        return "new"
     return hmac.new(salt.encode(), json.dumps(values, sort_keys=True).encode(), hashlib.sha256).hexdigest()[
         :16
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -107,6 +108,19 @@ def test_without_a_terminal_a_change_needs_yes_and_touches_nothing(sandbox: Sand
     assert answer.code == 2
     assert "needs-yes" in answer.err
     assert "--dry-run" in answer.err
+    assert not sandbox.root.exists()
+
+
+def test_whoever_says_no_is_told_that_nothing_was_changed(
+    sandbox: Sandbox, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = io.StringIO("n\n")
+    keys.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdin", keys)
+    answer = call("deploy", "--dist", str(sandbox.dist(1)))
+    assert answer.code == 130
+    assert "nothing was changed" in answer.err
+    assert "interrupted" not in answer.err
     assert not sandbox.root.exists()
 
 

@@ -126,6 +126,14 @@ def test_a_digest_tells_changed_secrets_but_not_what_they_are() -> None:
     assert "value" not in str(one)
 
 
+def test_a_secret_that_is_missing_is_told_before_a_hosts_first_deploy_begins() -> None:
+    def unreadable(ref: SecretRef) -> Secret:
+        raise UsageError(f"cannot read {ref.source}")
+
+    with pytest.raises(UsageError, match="cannot read"):
+        secret_digest(SECRET, None, unreadable)
+
+
 def test_a_server_without_secrets_has_no_secret_files() -> None:
     paths = Layout("/r").server("main")
     assert secret_files(make_server(), paths) == ()

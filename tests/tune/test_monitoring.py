@@ -15,6 +15,7 @@ import pytest
 from standin.supervised import until
 
 from specctl.config.model import HostConfig, ServerConfig, SshConfig
+from specctl.errors import UsageError
 from specctl.tune.examples import write_examples
 from tune.prometheus import ask, expressions, needs_prometheus, prometheus
 
@@ -84,6 +85,17 @@ def folder(tmp_path: Path) -> Iterator[tuple[Path, Exporter]]:
     write_examples(tmp_path, [host])
     yield tmp_path, exporter
     exporter.http.shutdown()
+
+
+def test_an_example_that_was_edited_is_not_written_over(tmp_path: Path) -> None:
+    write_examples(tmp_path, [])
+    write_examples(tmp_path, [])
+    (tmp_path / "alerts.yml").write_text("ours")
+    (tmp_path / "targets.json").write_text("[]")
+    with pytest.raises(UsageError, match=r"alerts\.yml"):
+        write_examples(tmp_path, [HostConfig("gpu-1", SshConfig("gpu-1"), (), connection="local")])
+    assert (tmp_path / "alerts.yml").read_text() == "ours"
+    assert (tmp_path / "targets.json").read_text() == "[]"
 
 
 def test_dashboard_and_alerts_name_only_metrics_that_exist(folder: tuple[Path, Exporter]) -> None:

@@ -8,19 +8,34 @@ from importlib import resources
 from pathlib import Path
 
 from specctl.config.model import HostConfig
+from specctl.errors import UsageError
 
 FILES = ("prometheus.yml", "alerts.yml", "grafana-dashboard.json")
 TARGETS = "targets.json"
 
 
 def write_examples(folder: Path, hosts: Sequence[HostConfig]) -> list[Path]:
-    """Write the examples, with these servers as targets; files of the same names are replaced."""
+    """Write the examples, with these servers as targets, which are replaced.
+
+    Raises:
+        UsageError: one of the other files is there with another content; nothing is written then.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    texts = {name: resources.files(__package__).joinpath(name).read_text("utf-8") for name in FILES}
+    edited = [
+        n for n, text in texts.items() if (folder / n).exists() and (folder / n).read_text("utf-8") != text
+    ]
+    if edited:
+        raise UsageError(
+            f"{folder / edited[0]} is there and is not the example",
+            code="example-edited",
+            context={"files": ", ".join(edited)},
+            hint="choose another folder, or move what is there",
+        )
     written = []
-    for name in FILES:
-        path = folder / name
-        path.write_text(resources.files(__package__).joinpath(name).read_text("utf-8"), encoding="utf-8")
-        written.append(path)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        written.append(folder / name)
     path = folder / TARGETS
     path.write_text(json.dumps(targets(hosts), indent=2) + "\n", encoding="utf-8")
     return [*written, path]
