@@ -55,13 +55,26 @@ class Keys(AuthStrategy):
             if self._hop.identity_files:
                 self.notes.append(f"{path}: no such file")
             return None
+        if path.suffix == ".pub":
+            self.notes.append(f"{path}: is a public key; name the private one, {path.with_suffix('')}")
+            return None
         try:
             return paramiko.PKey.from_path(path)
         except (paramiko.PasswordRequiredException, TypeError):
-            self.notes.append(f"{path}: has a passphrase, and the ssh agent does not hold it")
+            self.notes.append(
+                f"{path}: has a passphrase, and the ssh agent does not hold it (ssh-add {path})"
+            )
         except (paramiko.SSHException, paramiko.pkey.UnknownKeyType, ValueError, OSError) as exc:
             self.notes.append(f"{path}: {exc}")
         return None
+
+
+def offered(source: AuthSource) -> str:
+    """A key that was offered, for people: its file, or whose it is."""
+    if isinstance(source, OnDiskPrivateKey):
+        return str(source.path)
+    key = getattr(source, "pkey", None)
+    return f"{key.get_name()} of the ssh agent" if key is not None else type(source).__name__
 
 
 def _public_part(path: Path) -> bytes | None:

@@ -13,7 +13,7 @@ import paramiko
 from fabric import Config, Connection
 from paramiko.auth_strategy import AuthFailure
 
-from specctl.host.auth import Keys
+from specctl.host.auth import Keys, offered
 from specctl.host.errors import AuthRefused, HostKeyRefused, Unreachable
 from specctl.host.host_keys import KeyCheck
 from specctl.host.ssh_config import Hop
@@ -117,7 +117,9 @@ def _open(host: str, hop: Hop, connection: Connection, before: Sequence[Connecti
     except (OSError, EOFError, paramiko.SSHException) as exc:
         reason = _reason(exc)
         raise Unreachable(
-            f"{host} cannot be reached: {hop.shown} {reason}", context={**context, "cause": _cause(exc)}
+            f"{host} cannot be reached: {hop.shown} {reason}",
+            context={**context, "cause": _cause(exc)},
+            hint=_hint(exc, hop),
         ) from exc
 
 
@@ -125,17 +127,19 @@ def _auth_refused(
     host: str, hop: Hop, connection: Connection, exc: AuthFailure, context: dict[str, str]
 ) -> Unreachable:
     keys = connection.connect_kwargs["auth_strategy"]
-    offered = [f"{tried.source}: {tried.result}" for tried in exc.result]
-    notes = [*keys.notes, *offered]
-    if offered and all(isinstance(tried.result, (EOFError, OSError)) for tried in exc.result):
+    refused = [f"{offered(tried.source)}: {tried.result}" for tried in exc.result]
+    notes = [*keys.notes, *refused]
+    if refused and all(isinstance(tried.result, (EOFError, OSError)) for tried in exc.result):
         return Unreachable(f"{host} cannot be reached: {hop.shown} hung up while logging in", context=context)
-    many = len(offered) > 3
+    many = len(refused) > 3
     return AuthRefused(
         f"{hop.shown} refused to let {hop.user} in",
         context={**context, "keys": "\n".join(notes) or "no key was found to offer"},
         hint="servers stop listening after a few keys: name the right one (identity_file) and set "
         "IdentitiesOnly yes in the ssh configuration"
         if many
+        else "no key could be offered: mend what is said of them above"
+        if keys.notes and not refused
         else "is the public key in authorized_keys there, and is it the right user? `ssh -v` shows more",
     )
 
@@ -176,6 +180,17 @@ def _reason(exc: BaseException) -> str:
     if "No existing session" in str(exc):  # what paramiko says when its time for the key exchange is over
         return "stopped answering while keys were exchanged"
     return "hung up" if isinstance(exc, EOFError) else "failed"
+
+
+def _hint(exc: BaseException, hop: Hop) -> str:
+    """Where to look first."""
+    if isinstance(exc, socket.gaierror):
+        return "look at `address` in the inventory, or at the name in DNS and /etc/hosts"
+    if isinstance(exc, (paramiko.ssh_exception.NoValidConnectionsError, ConnectionRefusedError)):
+        return f"does sshd run there, and is {hop.port} its port (`ssh: port`)?"
+    if isinstance(exc, TimeoutError):
+        return f"is the host up, and does no firewall stop port {hop.port}?"
+    return f"`ssh -v -p {hop.port} {hop.user}@{hop.address}` shows more"
 
 
 def _cause(exc: BaseException) -> str:
