@@ -10,12 +10,16 @@ import threading
 _ALONE = threading.Lock()
 
 
+def statements(text: str) -> list[ast.stmt]:
+    """The statements of a module; of several threads one parses at a time."""
+    with _ALONE:
+        return ast.parse(text).body
+
+
 def without_own_imports(text: str) -> str:
     """A module without `from __future__` and without imports from specctl; its lines keep their numbers."""
     lines = text.splitlines()
-    with _ALONE:
-        body = ast.parse(text).body
-    for node in body:
+    for node in statements(text):
         own = isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0]
         if own in ("__future__", "specctl"):
             last = node.end_lineno or node.lineno

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from specctl.host.errors import CommandFailed
-from specctl.host.joining import without_own_imports
+from specctl.host.joining import statements, without_own_imports
 from specctl.host.protocol import Host, Result
 from specctl.release.errors import ReleaseError
 
@@ -30,7 +30,7 @@ def program_source(name: str, call: str = "print(json.dumps(main(params)))") -> 
 
 def _needed(name: str, before: list[str]) -> list[str]:
     """Modules of the package in the order in which they have to stand, `name` last."""
-    for node in ast.parse(_text(name)).body:
+    for node in statements(_text(name)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE + "."):
             part = (node.module or "").rpartition(".")[2]
             if part not in before:
