@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import queue
 import sys
 import threading
@@ -12,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from specctl.release import actions
 from specctl.release.actions.base import Action
 
 from ..deploying import Site
@@ -26,12 +29,14 @@ KINDS = ("systemd", "systemd-user")
 
 def kinds_of_actions() -> set[str]:
     """Every action that there is, by its name in plans."""
+    for module in pkgutil.iter_modules(actions.__path__, actions.__name__ + "."):
+        importlib.import_module(module.name)
     found: set[str] = set()
     todo = [Action]
     while todo:
         for cls in todo.pop().__subclasses__():
             todo.append(cls)
-            found |= {cls.kind} if cls.kind else set()
+            found |= {cls.kind} if cls.kind and cls.__module__.startswith("specctl.") else set()
     return found
 
 
