@@ -88,7 +88,7 @@ def test_every_place_dies_by_its_own_hand_where_the_operator_is_what_fails() -> 
 
 
 @pytest.mark.parametrize("name", ["anywhere", "soak"])
-def test_the_kept_result_says_what_was_tried_and_that_nothing_was_lost(name: str) -> None:
+def test_the_kept_result_says_what_was_tried_and_what_was_lost(name: str) -> None:
     result = json.loads((RESULTS / f"{name}.json").read_text())
     assert result["tried"] == result["survived"] + result["lost"]
     assert result["lost"] == len(result["what went wrong"])
