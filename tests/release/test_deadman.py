@@ -337,6 +337,30 @@ def test_an_undo_that_fails_is_tried_until_it_works(site: Site) -> None:
     assert (folder / "unit").read_text() == "old"
 
 
+def test_the_old_server_is_started_once_though_the_end_cannot_be_written_down_yet(site: Site) -> None:
+    site.lock.acquire(lease_s=0.1)
+    history = site.root / "history.jsonl"
+    history.mkdir()  # as a full disk: nothing can be written there
+    site.arm_with(watcher_source("r1", "PAUSE_S = 0.1\n"))
+    assert site.fired(8.0) is None
+    assert site.current == "old"
+    history.rmdir()
+    found = site.fired()
+    assert found is not None
+    assert found["whole"] is True
+    assert site.said == ["stop", "reload", "start"]
+
+
+def test_what_is_the_old_one_already_is_not_written_again(site: Site) -> None:
+    site.lock.acquire(lease_s=0.1)
+    unit = site.root / "unit"
+    unit.write_text("old unit")
+    before = unit.stat().st_ino
+    site.arm()
+    assert site.fired() is not None
+    assert unit.stat().st_ino == before
+
+
 def test_a_late_step_of_the_lost_operator_is_undone_too(site: Site) -> None:
     site.lock.acquire(lease_s=0.1)
     link = site.server / "current"

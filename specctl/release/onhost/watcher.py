@@ -121,7 +121,9 @@ def put_back(root: str, server: dict[str, Any]) -> None:
     for file in server["files"]:
         if file["data"] is None:
             remove_quietly(file["path"])
-        else:
+        elif read_bytes(file["path"]) != base64.b64decode(
+            file["data"]
+        ):  # a full disk stops no start for nothing
             write_atomically(file["path"], base64.b64decode(file["data"]), file["mode"])
     folder = os.path.join(root, "servers", server["name"])
     kept = read_json(os.path.join(folder, f"secrets-{server['secrets']}.json"))
@@ -275,15 +277,20 @@ def watch(root: str, run: str) -> None:
         time.sleep(orders["poll_s"])
     say(f"run {run}: the operator has not returned, undoing")
 
-    def once() -> None:
-        if all(passed(root, orders).values()):
-            leave(root, orders)
-            return
-        whole, outcome = undo(root, orders)
-        say(outcome)
-        finish(root, orders, whole, outcome)
+    done: list[tuple[bool, str]] = []
 
-    persist(once)
+    def undo_unless_passed() -> None:
+        if not all(passed(root, orders).values()):
+            done.append(undo(root, orders))
+
+    persist(undo_unless_passed)
+    if not done:
+        persist(lambda: leave(root, orders))
+        return
+    whole, outcome = done[-1]
+    say(outcome)
+    # by itself: what cannot be written down yet does not stop a server that runs again
+    persist(lambda: finish(root, orders, whole, outcome))
 
 
 def persist(act: Callable[[], Any]) -> Any:
