@@ -393,13 +393,17 @@ def test_a_host_that_restarts_while_the_operator_is_back_already_waits_for_it(si
     assert site.current == "new"
 
 
-def test_room_for_the_way_back_is_kept_free_and_given_back(site: Site) -> None:
+def test_room_for_the_way_back_is_kept_free_for_the_operator_and_for_the_host(site: Site) -> None:
     site.lock.acquire(lease_s=600)
     site.arm()
-    reserve = site.root / "deadman" / "reserve"
-    assert reserve.stat().st_blocks * 512 >= 4 << 20
+    operators, hosts = (site.root / "deadman" / f"reserve-{whose}" for whose in ("operator", "host"))
+    for reserve in (operators, hosts):
+        assert reserve.stat().st_blocks * 512 >= 4 << 20
     site.remote.program("deadman", op="make_room", run="r1")
-    assert not reserve.exists()
+    assert not operators.exists()
+    assert hosts.exists()  # an operator who is lost now leaves the host its own
+    assert site.remote.program("deadman", op="disarm", run="r1")["disarmed"]
+    assert not hosts.exists()
 
 
 def test_what_starts_the_watcher_with_the_host_belongs_to_who_runs_it() -> None:

@@ -27,13 +27,14 @@ from specctl.release.onhost.watcher import (
     STATES,
     finish,
     forget_boot,
+    give_room_back,
     guarded,
     reserve_file,
     state_file,
     watched,
 )
 
-RESERVE = 4 << 20  # bytes
+RESERVE = 4 << 20  # bytes, of each of the two
 
 
 def arm(root: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +49,8 @@ def arm(root: str, params: dict[str, Any]) -> dict[str, Any]:
         remove_quietly(state_file(root, state))
     program = os.path.join(folder, "watch.py")
     write_atomically(program, params["source"], 0o700)
-    write_atomically(reserve_file(root), os.urandom(RESERVE), 0o600)
+    for whose in ("operator", "host"):
+        write_atomically(reserve_file(root, whose), os.urandom(RESERVE), 0o600)
     command = [sys.executable, "-I", program, root, params["run"]]
     boot = params.get("boot", {})
     orders = {**params["orders"], "run": params["run"], "pid": 0, "armed_boot": boot_id(), "boot": boot}
@@ -114,7 +116,7 @@ def disarm(root: str, params: dict[str, Any]) -> dict[str, Any]:
             os.rename(state_file(root, "armed"), state_file(root, "disarmed"))
             sync_folder(os.path.join(root, "deadman"))
             forget_boot(armed)
-            remove_quietly(reserve_file(root))
+            give_room_back(root)
             return {"disarmed": True, "fired": False}
         firing = read_json(state_file(root, "firing"), {})
         if firing and not watched(firing):
@@ -153,5 +155,5 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
     if op == "disarm":
         return disarm(root, params)
     if op == "make_room":
-        return {"made": remove_quietly(reserve_file(root))}
+        return {"made": remove_quietly(reserve_file(root, "operator"))}
     return settle(root, params)

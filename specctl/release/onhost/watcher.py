@@ -61,9 +61,17 @@ def watched(orders: dict[str, Any]) -> bool:
     return b"watch.py" in (read_bytes(f"/proc/{pid}/cmdline") or b"")
 
 
-def reserve_file(root: str) -> str:
-    """Room that an undo gives free before it writes: the disk may be full by then."""
-    return os.path.join(root, "deadman", "reserve")
+def reserve_file(root: str, whose: str) -> str:
+    """Room that an undo gives free before it writes: the disk may be full by then.
+
+    `whose`: operator or host. Each has its own: what the operator gave free may be gone when it is lost.
+    """
+    return os.path.join(root, "deadman", f"reserve-{whose}")
+
+
+def give_room_back(root: str) -> None:
+    for whose in ("operator", "host"):
+        remove_quietly(reserve_file(root, whose))
 
 
 def forget_boot(orders: dict[str, Any]) -> None:
@@ -153,13 +161,13 @@ def leave(root: str, orders: dict[str, Any]) -> None:
     """Nothing is left to undo: as if the operator had said so."""
     say("the new release had passed, left as it is")
     os.rename(state_file(root, "firing"), state_file(root, "disarmed"))
-    remove_quietly(reserve_file(root))
+    give_room_back(root)
     forget_boot(orders)
 
 
 def undo(root: str, orders: dict[str, Any]) -> tuple[bool, str]:
     """Carry the orders out; whether what served before runs again, and what became of each server."""
-    remove_quietly(reserve_file(root))
+    give_room_back(root)
     proven = passed(root, orders)
     todo = [s for s in reversed(orders["servers"]) if not proven[s["name"]]]
     said = [f"{name}: the new release had passed, left as it is" for name, kept in proven.items() if kept]
