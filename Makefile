@@ -64,6 +64,12 @@ audit: $(VENV)/made ## Ask the advisory database about our dependencies and the 
 
 MINUTES ?= 600
 
+.PHONY: fuzz
+fuzz: $(VENV)/made ## Property tests with new examples in every round (MINUTES=600)
+	end=$$(( $$(date +%s) + 60 * $(MINUTES) )); while [ $$(date +%s) -lt $$end ]; do \
+	  $(BIN)/pytest -q -n $(WORKERS) -m 'hypothesis and not rig and not lab and not gpu' \
+	    --hypothesis-profile=fuzz || exit 1; done
+
 .PHONY: anywhere
 anywhere: $(VENV)/made packages ## Every fault at every action of deploy and rollback, on lab hosts (MINUTES=600)
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m lab.anywhere matrix --minutes $(MINUTES)

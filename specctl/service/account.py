@@ -32,6 +32,7 @@ def read_account(host: Host) -> Account:
         ServiceError: the login user has no entry in the host's user database.
     """
     raw = host.script(_SCRIPT, {})
-    if not isinstance(raw, dict) or not isinstance(raw.get("uid"), int):
+    fields = {"uid": int, "name": str, "home": str}
+    if not isinstance(raw, dict) or any(type(raw.get(key)) is not kind for key, kind in fields.items()):
         raise ServiceError("the login user could not be read", context={"host": host.name})
-    return Account(raw["uid"], str(raw["name"]), str(raw["home"]), raw.get("linger") is True)
+    return Account(raw["uid"], raw["name"], raw["home"], raw.get("linger") is True)
