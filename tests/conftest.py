@@ -13,6 +13,6 @@ os.environ.pop("COLUMNS", None)
 
 # a shared machine is slow at times; that is no finding
 settings.register_profile("fuzz", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# the same examples in every run, so that a change is judged by what it changed; `make fuzz` looks for new ones
+# the same examples in every run: a change is judged by what it changed; `make fuzz` looks for new ones
 settings.register_profile("fixed", settings.get_profile("fuzz"), derandomize=True)
 settings.load_profile("fixed")
