@@ -155,8 +155,15 @@ def _install(facts: HostFacts, source: Source, release: str) -> list[Action]:
 
 
 def _check_route(host: HostConfig, server: ServerFacts) -> None:
-    """A threshold that cannot take effect would cost a restart to find out; the arguments tell it now."""
+    """What cannot start, or a threshold that cannot take effect, would cost a restart to find out."""
     expected = server.expectation
+    if expected.problems:
+        raise PlanRefused(
+            f"server {expected.server} on {host.name} would not start: {'; '.join(expected.problems)}",
+            code="route-refused",
+            context={"host": host.name, "server": expected.server},
+            hint="correct the server's args or env in the inventory; specctl route tries them",
+        )
     if expected.threshold is None:
         return
     problem = ""

@@ -7,6 +7,7 @@ argparse splits a command line the same way here as in the server: `--flag=value
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 from collections.abc import Sequence
 from functools import lru_cache
@@ -79,3 +80,11 @@ def switches(name: str) -> frozenset[str]:
         if option.get("switch"):
             found.add(option.get("dest") or option["flags"][0].lstrip("-").replace("-", "_"))
     return frozenset(found)
+
+
+def not_known(name: str, unknown: Sequence[str]) -> str:
+    """The words that a release does not know, and the nearest known argument to each of them."""
+    known = [flag for option in (*load_options(name), *OVERLAY_FLAGS) for flag in option["flags"]]
+    typed = [word.partition("=")[0].replace("_", "-").lower() for word in unknown if word.startswith("--")]
+    near = [flag for word in typed for flag in difflib.get_close_matches(word, known, 1, 0.8)]
+    return " ".join(unknown) + (f" (did you mean {' and '.join(near)}?)" if near else "")

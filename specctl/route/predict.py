@@ -14,7 +14,7 @@ from specctl.base.store import BaseStore
 from specctl.route.config_file import ConfigFileError, Read, expand
 from specctl.route.errors import RouteUnknown
 from specctl.route.model import Route, RouteRules
-from specctl.route.options import CommandLineError, parse, switches
+from specctl.route.options import CommandLineError, not_known, parse, switches
 from specctl.route.rules import decide
 
 
@@ -58,7 +58,7 @@ def predict(
     changes: dict[str, object] = {}
     if unknown:
         # The server's parser stops there; what else looks wrong may only follow from the unknown word.
-        problem = f"SGLang {public} does not know: {' '.join(unknown)}"
+        problem = f"SGLang {public} does not know: {not_known(rules.options, unknown)}"
         changes.update(worker=None, file=None, problems=(problem,))
     if args.config is not None:
         ignored = f"SGLang ignores --config={args.config}: write it as two words"

@@ -47,7 +47,8 @@ def expectation(case: Mapping[str, Any], server: str = "main") -> Expectation:
         distribution=DISTRIBUTION.version,
         files=DISTRIBUTION.files,
         worker=case.get("worker", "EAGLEWorker"),
-        threshold=16,
+        threshold=case.get("threshold", 16),
+        problems=tuple(case.get("problems", ())),
         url="http://127.0.0.1:30000",
         covers=tuple(case.get("covers", ("EAGLEWorker", "EAGLEWorkerV2"))),
     )

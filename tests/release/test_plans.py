@@ -38,6 +38,7 @@ def test_a_deploy_plans(case: dict[str, Any]) -> None:
         with pytest.raises(SpecctlError) as caught:
             make_deploy_plan(facts, source(case), IDS["N"])
         assert caught.value.code == case["refused"]
+        assert case.get("says", "") in caught.value.message
         return
     plan = make_deploy_plan(facts, source(case), IDS["N"])
     assert [a.kind for a in plan.actions] == case["expect"]

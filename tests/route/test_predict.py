@@ -46,6 +46,10 @@ def test_arguments_select_a_class(args: tuple[str, ...], env: dict[str, str], wo
         (("--speculative-algorithm", "MEDUSA"), {}, "invalid choice"),
         ((*EAGLE, "--enable-lora"), {}, "LoRA"),
         ((*EAGLE, "--speculative-threshold", "3"), {}, "does not know: --speculative-threshold 3"),
+        (("--speculative-algoritm", "EAGLE3"), {}, "EAGLE3 (did you mean --speculative-algorithm?)"),
+        (("--tp_size=2",), {}, "--tp_size=2 (did you mean --tp-size?)"),
+        (("--tp_size", "2", "--moddel-path", "m"), {}, "(did you mean --tp-size and --model-path?)"),
+        (("--no-such-flag",), {}, "does not know: --no-such-flag"),
         (("--spec", "EAGLE"), {}, "ambiguous option"),
     ],
 )
