@@ -83,9 +83,16 @@ def logs(
                 state = read_state(host, config.root, found.name, sudo=config.sudo)
                 cursor = Cursor(state.cursor) if state and state.cursor else None
             if follow:
+                if not service.state().exists:
+                    output.note(
+                        f"{config.name} {found.name}: not deployed yet, so it has no log; waiting for one"
+                    )
                 service.follow(lambda line: printer.line(config, found, line), cursor=cursor, history=wanted)
             elif wanted:
-                printer.slice(config, found, service.lines_since(cursor or Cursor(""), limit=wanted, tail=0))
+                log = service.lines_since(cursor or Cursor(""), limit=wanted, tail=0)
+                if not log.lines and not service.state().exists:
+                    raise _no_log(config, found)
+                printer.slice(config, found, log)
         finally:
             host.close()
 
@@ -121,6 +128,15 @@ def _follow_all(chosen: list[Pair], one: Callable[[Pair], None]) -> list[Specctl
     return errors
 
 
+def _no_log(config: HostConfig, server: ServerConfig) -> SpecctlError:
+    return SpecctlError(
+        f"{server.name} on {config.name} has no log: it is not deployed yet",
+        code="no-log",
+        context={"host": config.name, "server": server.name},
+        hint="specctl deploy puts it there; specctl logs -f waits for its first line",
+    )
+
+
 class _Printer:
     """Prints whole lines of several servers, none from before `oldest` (seconds since the epoch)."""
 
@@ -133,6 +149,8 @@ class _Printer:
             self.line(config, server, line)
         if log.dropped or (not log.complete and not log.lines):
             self.output.note(f"{config.name} {server.name}: {log.reason}")
+        elif not log.lines:
+            self.output.note(f"{config.name} {server.name}: no line yet ({log.where})")
 
     def line(self, config: HostConfig, server: ServerConfig, line: LogLine) -> None:
         if self.oldest is not None:

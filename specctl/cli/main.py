@@ -11,6 +11,7 @@ import click
 
 from specctl import __version__
 from specctl.cli.output import Output
+from specctl.cli.waiting import show_waiting
 from specctl.errors import SpecctlError, internal_error
 from specctl.exits import ExitCode
 
@@ -71,7 +72,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def output_of(ctx: click.Context, as_json: bool = False) -> Output:
     """The Output of this invocation; every verb gets its streams from here."""
-    return Output.create(as_json=as_json, color=(ctx.find_root().obj or {}).get("color"))
+    output = Output.create(as_json=as_json, color=(ctx.find_root().obj or {}).get("color"))
+    show_waiting(output)
+    return output
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -6,7 +6,8 @@ import contextlib
 import logging
 import math
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import paramiko
@@ -21,6 +22,11 @@ from specctl.host.ssh_config import Hop
 # paramiko prints tracebacks of its threads when nobody listens; what matters of them reaches us as errors
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
+# told what takes long; the command line shows it, see specctl.cli.waiting
+log = logging.getLogger("specctl.host")
+log.addHandler(logging.NullHandler())
+
+PATIENCE_S = 3.0  # after which a connection that is still being opened is spoken of
 _KEEPALIVE_S = 15  # seconds between packets on an idle connection, for firewalls that forget
 
 
@@ -69,7 +75,8 @@ def open_chain(host: str, hops: Sequence[Hop], timeout_s: float) -> Chain:
     try:
         for hop in hops:
             opened.append(_connection(host, hop, opened[-1] if opened else None, timeout_s))
-            _open(host, hop, opened[-1], opened[:-1])
+            with _spoken_of(host, hop, timeout_s):
+                _open(host, hop, opened[-1], opened[:-1])
             if len(opened) == 1:
                 _watch(opened[0].transport.sock, timeout_s)
             opened[-1].transport.set_keepalive(_KEEPALIVE_S)
@@ -103,6 +110,20 @@ def _connection(host: str, hop: Hop, gateway: Connection | None, timeout_s: floa
     )
     connection.client.set_missing_host_key_policy(keys)
     return connection
+
+
+@contextlib.contextmanager
+def _spoken_of(host: str, hop: Hop, timeout_s: float) -> Iterator[None]:
+    """Say that a host keeps us waiting: one that drops packets would cost its timeouts in silence."""
+    waited = f"no answer for {PATIENCE_S:g} s, each step may take {timeout_s:g} s"
+    words = (f"{host}: still connecting to {hop.shown} ({waited})",)
+    timer = threading.Timer(PATIENCE_S, log.warning, ("%s", *words), {"extra": {"host": host}})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _open(host: str, hop: Hop, connection: Connection, before: Sequence[Connection]) -> None:
