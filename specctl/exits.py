@@ -26,8 +26,8 @@ class ExitCode(IntEnum):
 _MEANINGS = {
     ExitCode.OK: "done, or nothing to do",
     ExitCode.FAILED: "failed; what was there before is untouched or said otherwise",
-    ExitCode.USAGE: "wrong usage, or a configuration that cannot be used",
-    ExitCode.CHANGES: "the plan has changes, or drift was found",
+    ExitCode.USAGE: "wrong usage, or a configuration that cannot be used; nothing was done on any host",
+    ExitCode.CHANGES: "the plan has changes, drift was found, or `watch` warns",
     ExitCode.UNREACHABLE: "a host could not be reached",
     ExitCode.LOCKED: "another specctl holds the lock of a host",
     ExitCode.ROLLED_BACK: "failed, and the old release serves again",

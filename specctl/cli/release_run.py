@@ -22,7 +22,7 @@ from specctl.release.engine import Engine, Make, Ports, failed, unchanged
 from specctl.release.fleet import Fleet
 from specctl.release.lastrun import LastRun
 from specctl.release.plan import Plan
-from specctl.release.result import HostResult
+from specctl.release.result import HostResult, overall
 from specctl.release.state import LockInfo
 from specctl.release.words import counted
 
@@ -127,7 +127,7 @@ def show_dry_run(
     """The plans, and 3 when one of them has changes; a host that could not be planned counts more."""
     code = ExitCode.CHANGES if any(p.changes for p in plans) else ExitCode.OK
     if errors:
-        code = max((failed(h, e).outcome.exit_code for h, e in errors.items()), key=_badness)
+        code = overall(failed(h, e) for h, e in errors.items())
     if output.as_json:
         output.json(
             {
@@ -142,7 +142,3 @@ def show_dry_run(
     show_plans(output, plans)
     show_errors(output, errors)
     return code
-
-
-def _badness(code: ExitCode) -> int:
-    return (ExitCode.UNREACHABLE, ExitCode.LOCKED, ExitCode.FAILED).index(code)

@@ -53,13 +53,17 @@ def on_hosts(
         return each(hosts, one)
 
 
-def exit_code(errors: Sequence[SpecctlError], *, ok: bool) -> ExitCode:
-    """Unreachable before anything else; then the one code that all errors share, or FAILED."""
+def exit_code(errors: Sequence[SpecctlError], *, ok: bool, done: bool = False) -> ExitCode:
+    """Unreachable before anything else; then the one code that all errors share, or FAILED.
+
+    `done`: something was done on some host, so that USAGE, which denies that, is no answer.
+    """
     if any(isinstance(error, (Unreachable, HostTimeout)) for error in errors):
         return ExitCode.UNREACHABLE
     codes = {error.exit_code for error in errors}
     if codes:
-        return codes.pop() if len(codes) == 1 else ExitCode.FAILED
+        code = codes.pop() if len(codes) == 1 else ExitCode.FAILED
+        return ExitCode.FAILED if done and code is ExitCode.USAGE else code
     return ExitCode.OK if ok else ExitCode.FAILED
 
 

@@ -150,4 +150,4 @@ def _carry_out(selection: Selection, output: Output, verb: str, order: Order) ->
                 show_report(d.report, output)
         for _, error in errors:
             output.error(error)
-    return int(exit_code([error for _, error in errors], ok=all(d.ok for d in done)))
+    return int(exit_code([error for _, error in errors], ok=all(d.ok for d in done), done=bool(done)))

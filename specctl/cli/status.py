@@ -17,6 +17,7 @@ from specctl.host.parallel import Outcome, each
 from specctl.release.engine import Engine, failed
 from specctl.release.history import Entry, read_history
 from specctl.release.makers import survey_only
+from specctl.release.result import overall
 from specctl.release.source import SourceFolder
 from specctl.release.state import HostState
 from specctl.release.status import HostStatus, status_of
@@ -147,10 +148,8 @@ def _release_rows(host: str, state: HostState) -> list[tuple[str, ...]]:
 
 def _worse(code: ExitCode, outcomes: Sequence[Outcome[HostConfig, Any]]) -> ExitCode:
     """The code when some hosts could not be asked."""
-    codes = [failed(o.key.name, o.error).outcome.exit_code for o in outcomes if o.error is not None]
-    if not codes:
-        return code
-    return ExitCode.FAILED if ExitCode.FAILED in codes else ExitCode.UNREACHABLE
+    kept_away = [failed(o.key.name, o.error) for o in outcomes if o.error is not None]
+    return overall(kept_away) if kept_away else code
 
 
 def _errors(outcomes: Sequence[Outcome[HostConfig, Any]]) -> dict[str, object]:

@@ -134,7 +134,7 @@ def set_(
             )
         for _, error in errors:
             output.error(error)
-    ctx.exit(int(exit_code([e for _, e in errors], ok=all(c.kept for c in done))))
+    ctx.exit(int(exit_code([e for _, e in errors], ok=all(c.kept for c in done), done=bool(done))))
 
 
 def change(rollout: Rollout, wanted: Values, *, restart: bool) -> Changed:

@@ -19,6 +19,7 @@ from rich.text import Text
 from specctl.cli.main import output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
+from specctl.cli.servers import exit_code
 from specctl.config.model import HostConfig
 from specctl.errors import SpecctlError
 from specctl.exits import ExitCode
@@ -45,7 +46,7 @@ COLUMNS = (
     metavar="SECONDS",
     help="Between two looks.",
 )
-@click.option("--once", is_flag=True, help="One look, then end; exit code 3 when there is a warning.")
+@click.option("--once", is_flag=True, help="One look, then end.")
 @click.option(
     "--for",
     "for_s",
@@ -76,6 +77,9 @@ def watch(
 
     Refreshed in place; in a pipe, a line for each change. It warns about flapping, an off path without CUDA
     graphs, a useless draft, and a threshold that the running-request limit makes dead. Changes nothing.
+
+    With --once and --for the last look decides. Exit code 0: all is well, 1: a server is down, 3: there is a
+    warning, 4: a host cannot be reached.
     """
     output = output_of(ctx, as_json)
     hosts = selected(selection, output).hosts
@@ -100,10 +104,10 @@ def watch(
         ctx.exit(int(ExitCode.OK))  # Ctrl-C is how one stops watching
     finally:
         watcher.close()
-    if once and any(m.state == "down" for m in moments):
-        ctx.exit(int(ExitCode.FAILED))
-    if once and any(m.warnings for m in moments):
-        ctx.exit(int(ExitCode.CHANGES))
+    code = exit_code(watcher.errors, ok=not any(m.state == "down" for m in moments))
+    if code is ExitCode.OK and any(m.warnings for m in moments):
+        code = ExitCode.CHANGES
+    ctx.exit(int(code))
 
 
 class _Watcher:
@@ -112,12 +116,15 @@ class _Watcher:
     def __init__(self, hosts: Sequence[HostConfig]) -> None:
         self.hosts = hosts
         self.links: dict[str, Host] = {}
+        self.errors: list[SpecctlError] = []  # what kept hosts away at the last look
         self.watched = {(h.name, s.name): Watched(h.name, s.name) for h in hosts for s in h.servers}
 
     def look(self) -> list[Moment]:
         """One look at every server, all hosts at once."""
         moments = []
-        for outcome in each(self.hosts, self._host):
+        outcomes = each(self.hosts, self._host)
+        self.errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        for outcome in outcomes:
             config = outcome.key
             for i, server in enumerate(config.servers):
                 seen = outcome.value[i] if outcome.value else Look(error=_reason(outcome.error))

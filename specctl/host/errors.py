@@ -51,6 +51,7 @@ class SudoNeedsPassword(HostError):
     """`sudo -n` does not work for this user."""
 
     code = "sudo-password"
+    exit_code = ExitCode.USAGE
 
 
 class PythonMissing(HostError):

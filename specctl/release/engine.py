@@ -12,6 +12,7 @@ from specctl.config.model import HostConfig, SecretRef, ServerConfig
 from specctl.config.secrets import Secret
 from specctl.errors import SpecctlError
 from specctl.evidence.model import Expectation, Report
+from specctl.exits import ExitCode
 from specctl.host.errors import HostTimeout, Unreachable
 from specctl.host.protocol import Host
 from specctl.release.actions.base import Action
@@ -162,5 +163,7 @@ def failed(host: str, error: SpecctlError) -> HostResult:
         outcome = Outcome.UNREACHABLE
     elif isinstance(error, LockHeld):
         outcome = Outcome.LOCKED
+    elif error.exit_code is ExitCode.USAGE:
+        outcome = Outcome.REFUSED
     error.context = {"host": host, **error.context}
     return HostResult(host, outcome, error=error, state="nothing was begun on this host")

@@ -13,9 +13,10 @@ class ReleaseError(SpecctlError):
 
 
 class PlanRefused(SpecctlError):
-    """The facts of the host make the plan impossible; nothing was touched."""
+    """What was asked for cannot be, as the facts of the host are; nothing was touched."""
 
     code = "plan-refused"
+    exit_code = ExitCode.USAGE
 
 
 class PlanChanged(ReleaseError):

@@ -24,6 +24,7 @@ class Outcome(str, Enum):
     DOWN = "down"  # failed, and so did the way back
     UNREACHABLE = "unreachable"
     LOCKED = "locked"
+    REFUSED = "refused"  # nothing was done here: what was asked for cannot be, on this host
     INTERRUPTED = "interrupted"
     SKIPPED = "skipped"  # not begun: too many hosts had failed before
 
@@ -46,6 +47,7 @@ _CODES = {
     Outcome.DOWN: ExitCode.DOWN,
     Outcome.UNREACHABLE: ExitCode.UNREACHABLE,
     Outcome.LOCKED: ExitCode.LOCKED,
+    Outcome.REFUSED: ExitCode.USAGE,
     Outcome.INTERRUPTED: ExitCode.INTERRUPTED,
     Outcome.SKIPPED: ExitCode.FAILED,
 }
@@ -57,6 +59,7 @@ _WORST = (
     Outcome.FAILED,
     Outcome.LOCKED,
     Outcome.UNREACHABLE,
+    Outcome.REFUSED,
     Outcome.SKIPPED,
 )
 
@@ -107,6 +110,12 @@ class HostResult:
 
 
 def overall(results: Iterable[HostResult]) -> ExitCode:
-    """One exit code for many hosts: that of the worst outcome."""
+    """One exit code for many hosts: that of the worst outcome.
+
+    A refusal's own code says that nothing was done anywhere, so it is only told when that is so.
+    """
     seen = {r.outcome for r in results}
-    return next((o.exit_code for o in _WORST if o in seen), ExitCode.OK)
+    worst = next((o for o in _WORST if o in seen), None)
+    if worst is None:
+        return ExitCode.OK
+    return ExitCode.FAILED if worst is Outcome.REFUSED and Outcome.DONE in seen else worst.exit_code

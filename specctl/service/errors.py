@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specctl.errors import SpecctlError
+from specctl.exits import ExitCode
 
 
 class ServiceError(SpecctlError):
@@ -21,6 +22,7 @@ class NotSetUp(ServiceError):
     """`sudo: units`, and root has not set up (or no longer allows) what a unit needs."""
 
     code = "not-set-up"
+    exit_code = ExitCode.USAGE
 
 
 class StillThere(ServiceError):

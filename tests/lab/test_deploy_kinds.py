@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_before_anything_is_touched_and_the_old_release_serv
     site.host("h1", sudo=True)
     site.deploy(1)
     site.lab.faults("h1").fill("/", leave=20 << 20)
-    error = by_host(site.deploy(2, code=1))["h1"]["error"]
+    error = by_host(site.deploy(2, code=2))["h1"]["error"]
     assert error["code"] == "no-room"
     site.lab.restore()
     assert site.version("h1") == "0.5.9+specctl.1"

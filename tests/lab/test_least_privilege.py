@@ -123,7 +123,7 @@ def test_what_root_has_not_set_up_is_told_before_the_server_is_stopped(least: Si
         check = checks(least)["sudo"]
         assert (check["verdict"], missing in check["seen"]) == ("fail", True), check
         assert "sudoers --setup" in check["hint"]
-    error = by_host(least.deploy(2, code=1))["h1"]["error"]
+    error = by_host(least.deploy(2, code=2))["h1"]["error"]
     assert error["code"] == "not-set-up"
     assert "sudoers --setup" in error["hint"]
     assert least.version("h1") == "0.5.9+specctl.1"

@@ -195,8 +195,12 @@ def test_a_distribution_of_another_base_than_the_inventory_says_is_refused(
     record = sandbox.dist(1) / "dist.json"
     record.write_text(record.read_text().replace('"base_version": "0.5.9"', '"base_version": "0.5.8"'))
     answer = call("plan", "--dist", str(sandbox.dist(1)), "--json")
-    assert answer.code == 1
+    assert answer.code == answer.json["exit_code"] == 2
     assert answer.json["errors"]["here"]["code"] == "other-base"
+    answer = call("deploy", "--dist", str(sandbox.dist(1)), "--yes", "--json")
+    assert answer.code == 2
+    assert answer.json["hosts"][0]["outcome"] == "refused"
+    assert not sandbox.root.exists()
 
 
 def test_a_held_lock_is_exit_5_and_unlock_needs_force(sandbox: Sandbox, call: Call) -> None:

@@ -188,6 +188,21 @@ def test_the_exit_code_is_that_of_the_worst_host(position: int) -> None:
     assert overall([*results, HostResult("fine", Outcome.DONE)]) is ORDER[position][1]
 
 
+@pytest.mark.parametrize(
+    ("others", "code"),
+    [
+        ((), ExitCode.USAGE),
+        ((Outcome.UNCHANGED, Outcome.SKIPPED), ExitCode.USAGE),
+        ((Outcome.DONE,), ExitCode.FAILED),
+        ((Outcome.UNREACHABLE,), ExitCode.UNREACHABLE),
+    ],
+)
+def test_a_refusal_is_wrong_usage_only_where_nothing_was_done_at_all(
+    others: tuple[Outcome, ...], code: ExitCode
+) -> None:
+    assert overall(HostResult(str(n), o) for n, o in enumerate((Outcome.REFUSED, *others))) is code
+
+
 def test_nothing_to_do_anywhere_is_success() -> None:
     assert overall([HostResult("a", Outcome.UNCHANGED), HostResult("b", Outcome.DONE)]) is ExitCode.OK
     assert overall([]) is ExitCode.OK

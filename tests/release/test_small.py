@@ -17,9 +17,9 @@ from release.facts import DISTRIBUTION
 from specctl.config.model import EnvironmentKind, SecretRef, Target
 from specctl.config.secrets import Secret
 from specctl.errors import SpecctlError, UsageError
-from specctl.host.errors import HostKeyRefused, Unreachable
+from specctl.host.errors import HostKeyRefused, SudoNeedsPassword, Unreachable
 from specctl.release.engine import failed
-from specctl.release.errors import LockHeld
+from specctl.release.errors import LockHeld, PlanRefused
 from specctl.release.identity import lock_file, release_id
 from specctl.release.lastrun import LastRun
 from specctl.release.layout import Layout
@@ -28,6 +28,7 @@ from specctl.release.remote import program_source, with_env
 from specctl.release.result import HostResult, Outcome
 from specctl.release.secret import secret_digest, secret_files
 from specctl.release.units import unit_as_dict, unit_from_dict, unit_of
+from specctl.service.errors import NotSetUp
 
 HOST = make_host()
 
@@ -175,6 +176,10 @@ def test_variables_travel_in_front_of_a_command() -> None:
         (HostKeyRefused("changed"), Outcome.UNREACHABLE),
         (LockHeld("held"), Outcome.LOCKED),
         (SpecctlError("odd"), Outcome.FAILED),
+        (PlanRefused("another base"), Outcome.REFUSED),
+        (SudoNeedsPassword("no sudo"), Outcome.REFUSED),
+        (NotSetUp("no unit"), Outcome.REFUSED),
+        (UsageError("no secret"), Outcome.REFUSED),
     ],
 )
 def test_what_keeps_a_host_away_decides_its_outcome(error: SpecctlError, outcome: Outcome) -> None:

@@ -74,6 +74,18 @@ def test_once_fails_when_a_server_is_down(site: Site, tmp_path: Path) -> None:
     assert "nobody listens there" in done.stdout
 
 
+@pytest.mark.parametrize("end", [("--once",), ("--for", "0")])
+def test_a_host_that_cannot_be_reached_is_told_by_its_exit_code(tmp_path: Path, end: tuple[str, ...]) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text(
+        "hosts: {gone: {address: 127.0.0.1, ssh: {port: 1, user: ada, config_file: none}, target: cpu,"
+        " servers: [{name: main, model: m, port: 30000}]}}\n"
+    )
+    done = specctl("watch", "-i", str(file), *end)
+    assert done.returncode == 4, done.stderr
+    assert "gone main: down" in done.stdout
+
+
 def test_examples_name_the_servers_of_the_inventory(site: Site, tmp_path: Path) -> None:
     file = started(site, tmp_path)
     done = specctl("watch", "-i", file, "--examples", str(tmp_path / "monitoring"))
