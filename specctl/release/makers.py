@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from specctl.build.distribution import Distribution
 from specctl.config.model import HostConfig, ServerConfig
+from specctl.config.problems import did_you_mean
 from specctl.evidence.model import Expectation
 from specctl.release.actions.prune import Prune
 from specctl.release.deploy_plan import HostFacts, Installer, make_deploy_plan
@@ -41,7 +42,7 @@ def deploy_maker(ports: Ports, source: SourceFolder) -> Make:
             environment.update(markers)
             return found, free
 
-        _check_base(config, source.distribution)
+        check_distribution(config, source.distribution)
         facts = surveyor.facts(
             lambda s: ports.expect(surveyor.host, config, s, source.distribution), installer
         )
@@ -52,14 +53,29 @@ def deploy_maker(ports: Ports, source: SourceFolder) -> Make:
     return make
 
 
-def _check_base(config: HostConfig, distribution: Distribution) -> None:
-    """The inventory says which base a host runs; another one in the distribution is somebody's mistake."""
+def check_distribution(config: HostConfig, distribution: Distribution) -> None:
+    """The inventory says which base and overlays a host runs; others in the distribution are a mistake.
+
+    Raises:
+        PlanRefused: another base, or an overlay that the distribution was built without.
+    """
     if distribution.base_version != config.base:
         raise PlanRefused(
             f"{config.name} wants base {config.base}, the distribution is {distribution.version}",
             code="other-base",
             context={"host": config.name, "distribution": distribution.version},
             hint="change `base:` in the inventory, or build the distribution for that base",
+        )
+    there = [overlay.name for overlay in distribution.overlays]
+    missing = [name for name in config.overlays if name not in there]
+    if missing:
+        raise PlanRefused(
+            f"{config.name} wants the overlay {missing[0]}, the distribution {distribution.version} has "
+            f"{', '.join(there) or 'none'}",
+            code="overlay-missing",
+            context={"host": config.name, "missing": ", ".join(missing)},
+            hint=f"{did_you_mean(missing[0], there)}; change `overlays:` in the inventory, or build the "
+            "distribution with it",
         )
 
 

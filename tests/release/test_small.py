@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from release.facts import DISTRIBUTION
+from specctl.build.distribution import Distribution, OverlayRecord
 from specctl.config.model import EnvironmentKind, SecretRef, Target
 from specctl.config.secrets import Secret
 from specctl.errors import SpecctlError, UsageError
@@ -24,6 +25,7 @@ from specctl.release.identity import lock_file, release_id
 from specctl.release.lastrun import LastRun
 from specctl.release.layout import Layout
 from specctl.release.lockfile import parse_lock
+from specctl.release.makers import check_distribution
 from specctl.release.remote import program_source, with_env
 from specctl.release.result import HostResult, Outcome
 from specctl.release.secret import secret_digest, secret_files
@@ -64,6 +66,32 @@ def test_an_adopted_environment_does_not_depend_on_the_lock_it_does_not_use() ->
 def test_a_distribution_without_the_hosts_lock_is_refused() -> None:
     with pytest.raises(UsageError, match="no lock for target 'cpu'"):
         lock_file(DISTRIBUTION, replace(HOST, target=Target.CPU))
+
+
+BUILT = replace(DISTRIBUTION, overlays=tuple(OverlayRecord(n, "1" * 64) for n in HOST.overlays))
+
+
+@pytest.mark.parametrize(
+    ("built", "wanted", "code", "said"),
+    [
+        (BUILT, HOST.overlays, None, ""),
+        (BUILT, HOST.overlays[:1], None, ""),  # more than the inventory asks for
+        (BUILT, ("dynamic-disabel",), "overlay-missing", "did you mean dynamic-disable?"),
+        (replace(BUILT, overlays=()), HOST.overlays, "overlay-missing", "build the distribution with it"),
+        (replace(BUILT, base_version="0.5.8"), HOST.overlays, "other-base", "change `base:`"),
+    ],
+)
+def test_a_distribution_without_what_the_inventory_names_is_refused(
+    built: Distribution, wanted: tuple[str, ...], code: str | None, said: str
+) -> None:
+    host = replace(HOST, overlays=wanted)
+    if code is None:
+        check_distribution(host, built)
+        return
+    with pytest.raises(PlanRefused) as caught:
+        check_distribution(host, built)
+    assert caught.value.code == code
+    assert said in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
