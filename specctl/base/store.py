@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
@@ -41,6 +42,14 @@ class BaseStore:
     def releases(self) -> list[Base]:
         """The published releases only."""
         return list(self._shipped.values())
+
+    def versions(self) -> list[str]:
+        """What an inventory may name: the SGLang version of every base whose record can be read."""
+        own = []
+        for path in self._files():
+            with suppress(RecordError):
+                own.append(self._read(path).version)
+        return [*(base.version for base in self.releases()), *own]
 
     def get(self, name: str) -> Base:
         """One base by name.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from specctl.base.store import BaseStore
 from specctl.cli.output import Output
 from specctl.config.inventory import holds_inventory, load_inventory
 from specctl.config.model import HostConfig, Inventory
@@ -75,7 +76,7 @@ def selected(selection: Selection, output: Output) -> Selected:
         UsageError: there is none, or nothing in it matches.
     """
     path = selection.inventory or default_inventory(Path.cwd(), os.environ.get("SPECCTL_INVENTORY"))
-    inventory = load_inventory(path, environ=os.environ)
+    inventory = load_inventory(path, environ=os.environ, bases=BaseStore.discover().versions())
     for warning in inventory.warnings:
         output.note(f"warning: {warning}")
     hosts = select(inventory, selection.hosts, selection.groups, selection.limit, selection.servers)

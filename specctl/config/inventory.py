@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,19 +30,29 @@ class InventoryFile:
     data: bytes
 
 
-def load_inventory(path: Path, *, environ: Mapping[str, str]) -> Inventory:
+def load_inventory(
+    path: Path, *, environ: Mapping[str, str], bases: Collection[str] | None = None
+) -> Inventory:
     """Read and check an inventory file, or every *.yaml of a folder (its example.yaml is left out).
 
     `environ` gives HOME, for a leading `~` in paths on the operator's machine; nothing else is read from it.
+    `bases`: the versions that are known on this machine; another one is doubtful. None: any may be meant.
 
     Raises:
         InventoryError: everything that is wrong at once, each with file, line, column, path and a suggestion.
         UsageError: there is no such file, it cannot be read, or the folder has no inventory in it.
     """
-    return parse_inventory(path, [_read_file(file) for file in _files(path)], environ=environ)
+    files = [_read_file(file) for file in _files(path)]
+    return parse_inventory(path, files, environ=environ, bases=bases)
 
 
-def parse_inventory(path: Path, files: list[InventoryFile], *, environ: Mapping[str, str]) -> Inventory:
+def parse_inventory(
+    path: Path,
+    files: list[InventoryFile],
+    *,
+    environ: Mapping[str, str],
+    bases: Collection[str] | None = None,
+) -> Inventory:
     """The inventory that some files are together. Each file's `defaults` are for its own hosts.
 
     Raises:
@@ -62,7 +72,7 @@ def parse_inventory(path: Path, files: list[InventoryFile], *, environ: Mapping[
     groups = arrange(written, problems)
     resolver = Resolver(Inheritance(groups, problems), problems, environ.get("HOME"))
     placed = [host for host in map(resolver.host, hosts.values()) if host is not None]
-    check_inventory(placed, problems, warnings)
+    check_inventory(placed, problems, warnings, bases)
     if not entries and not problems and tables:
         where = tables[0].where
         problems.add("missing", where, "the inventory has no hosts", "add `hosts:` with a line for each host")

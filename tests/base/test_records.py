@@ -88,6 +88,15 @@ def test_a_users_own_record_of_a_wheel_is_found(tmp_path: Path, wheel: Path) -> 
     assert [b.name for b in BaseStore(tmp_path / "bases").all()][-1] == "mine"
 
 
+def test_one_bad_record_does_not_hide_what_an_inventory_may_name(tmp_path: Path, wheel: Path) -> None:
+    path = write_record(tmp_path / "bases", wheel, "mine")
+    path.write_text(path.read_text().replace("version: 0.5.9", "version: 0.5.8"))
+    (tmp_path / "bases" / "bad.yaml").write_text("a: [")
+    found = BaseStore(tmp_path / "bases").versions()
+    assert {"0.5.9", "0.5.8"} <= set(found)
+    assert "mine" not in found
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,17 @@ def cases(*names: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def parse(text: str | bytes, *, file: str = "x.yaml", home: str | None = "/home/op") -> Inventory:
+def parse(
+    text: str | bytes,
+    *,
+    file: str = "x.yaml",
+    home: str | None = "/home/op",
+    bases: Collection[str] | None = None,
+) -> Inventory:
     """An inventory of one file; `<server>` in its text is a whole server called main."""
     data = text.replace("<server>", SERVER).encode() if isinstance(text, str) else text
     environ = {"HOME": home} if home else {}
-    return parse_inventory(Path(file), [InventoryFile(file, data)], environ=environ)
+    return parse_inventory(Path(file), [InventoryFile(file, data)], environ=environ, bases=bases)
 
 
 def told(problem: Problem) -> str:

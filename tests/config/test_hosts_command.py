@@ -74,6 +74,15 @@ def test_the_table_shows_every_server_of_every_expanded_host(folder: Path) -> No
     assert len(rows) == 4
 
 
+def test_a_base_that_is_not_known_here_is_told_with_its_line(folder: Path) -> None:
+    text = INVENTORY.replace("defaults: {", "defaults: {base: 0.5.8, ")
+    (folder / "inv.yaml").write_text(text, encoding="utf-8")
+    done = specctl("hosts", "-i", "inv.yaml", cwd=folder)
+    assert done.returncode == 0
+    assert "inv.yaml:2:18 defaults.base: no base of SGLang 0.5.8 is known here" in done.stderr
+    assert "did you mean 0.5.9?" in done.stderr
+
+
 def test_warnings_go_to_stderr_and_leave_json_whole(folder: Path) -> None:
     done = specctl("hosts", "-i", "inv.yaml", "--json", cwd=folder)
     document = json.loads(done.stdout)

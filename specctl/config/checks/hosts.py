@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from specctl.config.checks.case import HostCase
 from specctl.config.model import EnvironmentKind, HostConfig, Supervisor
-from specctl.config.problems import Problems
+from specctl.config.problems import Problems, did_you_mean
 from specctl.config.reader import place
 from specctl.config.resolve import PlacedHost
 
@@ -51,6 +51,14 @@ def check_host(case: HostCase) -> None:
         text = "adopt is set, but the environment is locked"
         case.refuse("adopt", case.at("adopt"), text, "add `environment: adopted`, or take adopt out")
     _check_rights(case)
+
+
+def check_base(case: HostCase, bases: Collection[str] | None) -> None:
+    """Doubtful only: a distribution that was built elsewhere can be of a base that is only known there."""
+    base = case.host.base
+    if bases is not None and base not in bases:
+        text = f"no base of SGLang {base} is known here"
+        case.warn("base", case.at("base"), text, did_you_mean(base, bases))
 
 
 def _check_rights(case: HostCase) -> None:
