@@ -13,7 +13,7 @@ from packaging.utils import parse_wheel_filename
 from specctl.base.cache import Cache
 from specctl.base.errors import BadWheel, FetchFailed, HashMismatch
 from specctl.base.model import Base, WheelSource
-from specctl.base.process import Run, run
+from specctl.base.process import Run, run, untrusted
 from specctl.base.source import build_source
 from specctl.base.wheel import check_built, check_published
 
@@ -140,6 +140,9 @@ def _download_failed(base: Base, tail: str) -> FetchFailed:
         cause, hint = "this Python has no pip", "install pip beside specctl"
     elif "no space left" in lowered:
         cause, hint = "no space left on the device", "free some space"
+    elif untrusted(tail):
+        cause = "the certificate of the package index, or of a proxy before it, is not trusted here"
+        hint = "set PIP_CERT=FILE to the CA's certificate, or use --wheelhouse DIR"
     elif "no matching distribution" in lowered and not re.search("connection|resolve|timed out", lowered):
         cause = "the package index has no such wheel"
         if "from versions: none" in lowered:  # pip says the same of an index that it could not read

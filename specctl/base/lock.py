@@ -9,7 +9,7 @@ from pathlib import Path
 
 from specctl.base.errors import LockFailed, RecordError
 from specctl.base.model import Base, Lock
-from specctl.base.process import Run, run, uv_binary
+from specctl.base.process import Run, run, untrusted, uv_binary
 
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
 
@@ -100,6 +100,8 @@ def pins_of(text: str) -> Mapping[str, str]:
 def _hint(tail: str, target: str) -> str:
     if "cpu" in target and "torch" in tail:
         return "uv must find the CPU build of torch: set UV_TORCH_BACKEND=cpu or UV_FIND_LINKS=FOLDER"
+    if untrusted(tail):
+        return "uv does not trust its package index, or a proxy before it: set SSL_CERT_FILE=FILE to the CA's"
     if re.search(r"dns|connect|network|timed out", tail, re.IGNORECASE):
         return "uv cannot reach its package index: check the network and uv's configuration"
     return "what uv said is above"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,14 @@ def run(
         return Finished(124, "", f"{said}\nno end after {timeout_s:g} s")
     return Finished(
         done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    )
+
+
+def untrusted(said: str) -> bool:
+    """Whether a tool of ours ended because of a certificate: mostly that of a proxy with a CA of its own."""
+    return (
+        re.search(r"certificate (verify|verification) failed|peer certificate|SSL certificate problem", said)
+        is not None
     )
 
 

@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 from specctl.base.errors import AlreadyPatched, FetchFailed, HashMismatch, SourceError
 from specctl.base.hashing import source_files, tree_sha256
 from specctl.base.model import Base, GitSource, WheelSource
-from specctl.base.process import Run, run, uv_binary
+from specctl.base.process import Run, run, untrusted, uv_binary
 from specctl.base.wheel import is_patched
 from specctl.errors import UsageError
 
@@ -194,6 +194,8 @@ def _git(runner: Run, argv: list[str], message: str, hint: str) -> None:
     except FileNotFoundError as exc:
         raise FetchFailed("there is no git on this machine", hint="install git") from exc
     if done.exit_code:
+        if untrusted(done.tail):
+            hint = "git does not trust that server, or a proxy before it: set GIT_SSL_CAINFO=FILE to the CA's"
         raise SourceError(message, context={"git": done.tail}, hint=hint)
 
 

@@ -34,7 +34,10 @@ def _sudo(config: HostConfig, facts: Facts, missing: Sequence[str]) -> Check:
     }.get(facts.sudo, facts.sudo)
     if facts.sudo in ("root", "works") or not config.sudo:
         return ok("sudo", seen if config.sudo or facts.sudo == "root" else f"not asked for; {seen}")
-    hint = f"specctl sudoers --hosts {config.name} prints the rules, or log in as root, or sudo: false"
+    how = (
+        "install it" if facts.sudo == "missing" else f"specctl sudoers --hosts {config.name} prints the rules"
+    )
+    hint = f"{how}, or log in as root, or sudo: false"
     return fail("sudo", seen, hint)
 
 

@@ -14,10 +14,11 @@ from specctl.errors import UsageError
 from specctl.host import command, programs
 from specctl.host.call import Call
 from specctl.host.capture import KEPT, Lines
-from specctl.host.errors import CommandFailed, PythonMissing, SudoNeedsPassword
+from specctl.host.errors import CommandFailed, PythonMissing
 from specctl.host.files import refused
 from specctl.host.protocol import Result
 from specctl.host.shape import shaped
+from specctl.host.sudo import no_sudo
 
 BLOCK = 256 << 10  # bytes sent at once
 NOISE_LINES = 1_000  # after a program's answer: what a logout script prints
@@ -221,17 +222,12 @@ class CommandHost(ABC):
         return result
 
     def _check_sudo(self) -> None:
-        """Tell 'the command failed' from 'sudo did not run it', without reading sudo's words."""
+        """Tell 'the command failed' from 'sudo did not run it'; sudo's words only choose the hint."""
         probe = self._execute(Call(("true",), timeout_s=self._timeout_s, sudo=True))
         if probe.ok:
             self._sudo_works = True
             return
-        raise SudoNeedsPassword(
-            f"sudo asks for a password on {self.name}, or is not allowed there",
-            context={"host": self.name, "command": "sudo -n true", "output": probe.tail},
-            hint="allow it without a password (NOPASSWD in sudoers) for the deploy user, log in as root, "
-            "or use systemd-user with a root folder that the user owns",
-        )
+        raise no_sudo(self.name, probe)
 
 
 def failed(host: str, result: Result, what: str | None = None) -> CommandFailed:

@@ -52,6 +52,8 @@ class LocalHost(CommandHost):
                 start_new_session=True,
             )
         except OSError as exc:
+            if call.sudo and isinstance(exc, FileNotFoundError):
+                return Result(call.shown, 127, b"", str(exc).encode(), 0.0)  # as a shell on a host says it
             raise CommandFailed(
                 f"{words[0]} cannot be started on {self.name}",
                 context={"host": self.name, "command": command.shown(call.shown), "cause": str(exc)},

@@ -46,7 +46,7 @@ class HostLock:
             raise LockDenied(
                 f"the lock on {self.remote.host.name} cannot be made: {answer['denied']}",
                 context={"host": self.remote.host.name, "lock": f"{self.remote.root}/lock"},
-                hint="give the ssh user write access to the root, or set `sudo: true` for this host",
+                hint=hint_for(str(answer["denied"])),
             )
         raise held_error(self.remote.host.name, info_from(answer["held"]))
 
@@ -144,3 +144,14 @@ def held_error(host: str, info: LockInfo | None) -> LockHeld:
         },
         hint=f"wait for it, or if you know that it is dead: specctl unlock --hosts {host} --force",
     )
+
+
+def hint_for(denied: str) -> str:
+    """What to do where the lock cannot be made."""
+    if "No space" in denied or "quota" in denied:
+        return "make room on that file system: specctl prune removes old releases"
+    if "Read-only" in denied:
+        return "a disk error may have made it read-only: look at dmesg on the host before remounting"
+    if "ermi" in denied:  # Permission denied, Operation not permitted
+        return "give the ssh user write access to the root, or set `sudo: true` for this host"
+    return "look at that path on the host, or choose another root"

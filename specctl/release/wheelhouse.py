@@ -25,7 +25,7 @@ class Wheelhouse:
             raise UsageError(
                 f"the wheelhouse {folder} is not a folder",
                 code="no-wheelhouse",
-                hint="fill one with: uv pip download, or pip download -r LOCK -d FOLDER",
+                hint="fill one with: pip download --no-deps --require-hashes -r LOCK -d FOLDER",
             )
         self.folder = folder
         self._names = sorted(p.name for p in folder.iterdir() if p.name.endswith(SUFFIXES))
@@ -46,11 +46,14 @@ class Wheelhouse:
             if not files and pin.wanted(environment):
                 missing.append(f"{pin.name}=={pin.version}")
         if missing:
+            hint = f"fill it: pip download --no-deps --require-hashes -r {lock.path.name} -d {self.folder}"
+            if any(package.endswith("+cpu") for package in missing):
+                hint += "; the CPU build of torch is on an index of its own, name that with --extra-index-url"
             raise PlanRefused(
                 f"the wheelhouse lacks {len(missing)} packages that the lock names",
                 code="wheelhouse-incomplete",
                 context={"folder": str(self.folder), "missing": "\n".join(missing)},
-                hint=f"fill it: pip download --no-deps --require-hashes -r {lock.path.name} -d {self.folder}",
+                hint=hint,
             )
         return tuple(found)
 

@@ -139,6 +139,12 @@ def test_a_wheelhouse_with_a_wrong_wheel_is_refused(cache: Cache, wheel: Path, t
             "--wheelhouse",
         ),
         ("ERROR: [Errno 28] No space left on device", "no space left", "free some space"),
+        (
+            "SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
+            "self-signed certificate')\nfrom versions: none\nERROR: No matching distribution found",
+            "is not trusted here",
+            "PIP_CERT=FILE",
+        ),
         ("", "cannot be reached", "--wheelhouse"),
     ],
 )

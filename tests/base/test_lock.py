@@ -81,6 +81,7 @@ def test_a_new_lock_says_on_top_what_it_is_and_how_to_make_it_again(tmp_path: Pa
     [
         ("cpu", "there is no version of torch==2.13.0+cpu", "UV_TORCH_BACKEND=cpu"),
         ("cuda", "client error (Connect): dns error", "check the network"),
+        ("cuda", "client error (Connect)\n  cause: invalid peer certificate: UnknownIssuer", "SSL_CERT_FILE"),
         ("cuda", "no solution", "above"),
     ],
 )

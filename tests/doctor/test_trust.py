@@ -41,7 +41,9 @@ def place(path: str, **changes: object) -> tuple[PlaceFact, ...]:
     ],
 )
 def test_sudo_matters_only_where_it_is_configured(sudo: str, configured: bool, verdict: Verdict) -> None:
-    assert found("sudo", make_host(sudo=configured), sudo=sudo).verdict is verdict
+    check = found("sudo", make_host(sudo=configured), sudo=sudo)
+    assert check.verdict is verdict
+    assert ("install it" in str(check.hint)) is (sudo == "missing")
 
 
 def test_what_root_has_still_to_set_up_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ from specctl.exits import ExitCode
 from specctl.host.local import LocalHost
 from specctl.release.clock import Operator
 from specctl.release.errors import LockDenied, LockHeld, LockLost
-from specctl.release.lock import HostLock, is_stale
+from specctl.release.lock import HostLock, hint_for, is_stale
 from specctl.release.remote import RUN_VARIABLE, Remote
 from specctl.release.state import LockInfo
 
@@ -113,6 +114,21 @@ def test_permission_denied_is_not_held_by_somebody(root: Path) -> None:
         lock(root.parent / "file" / "root").acquire()
     assert caught.value.exit_code is ExitCode.FAILED
     assert "Not a directory" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EACCES, "write access"),
+        (errno.EPERM, "write access"),
+        (errno.ENOSPC, "make room"),
+        (errno.EDQUOT, "make room"),
+        (errno.EROFS, "dmesg"),
+        (errno.ENOTDIR, "another root"),
+    ],
+)
+def test_a_lock_that_cannot_be_made_says_what_to_do_about_the_reason(number: int, hint: str) -> None:
+    assert hint in hint_for(f"{os.strerror(number)}: /opt/specctl/lock")
 
 
 def test_a_holder_in_time_is_not_stale_even_when_its_process_is_gone(root: Path, dead_pid: int) -> None:

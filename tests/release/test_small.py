@@ -19,17 +19,19 @@ from specctl.config.model import EnvironmentKind, SecretRef, Target
 from specctl.config.secrets import Secret
 from specctl.errors import SpecctlError, UsageError
 from specctl.host.errors import HostKeyRefused, SudoNeedsPassword, Unreachable
+from specctl.release.actions.job import hint_for
 from specctl.release.engine import failed
 from specctl.release.errors import LockHeld, PlanRefused
 from specctl.release.identity import lock_file, release_id
 from specctl.release.lastrun import LastRun
 from specctl.release.layout import Layout
-from specctl.release.lockfile import parse_lock
+from specctl.release.lockfile import Lock, parse_lock
 from specctl.release.makers import check_distribution
 from specctl.release.remote import program_source, with_env
 from specctl.release.result import HostResult, Outcome
 from specctl.release.secret import secret_digest, secret_files
 from specctl.release.units import unit_as_dict, unit_from_dict, unit_of
+from specctl.release.wheelhouse import Wheelhouse
 from specctl.service.errors import NotSetUp
 
 HOST = make_host()
@@ -247,3 +249,30 @@ def test_a_record_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     record.path.write_text("{")
     with pytest.raises(UsageError, match="no earlier run"):
         record.unfinished([HOST])
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("No space left on device (os error 28)", "make room"),
+        ("Hash mismatch for `six==1.0`", "not what the lock says"),
+        ("error: Failed to fetch: x\n  cause: invalid peer certificate: UnknownIssuer", "SSL_CERT_FILE (uv)"),
+        ("certificate verify failed: self-signed\nERROR: No matching distribution found for six", "PIP_CERT"),
+        ("Because there is no version of torch==2.13.0+cpu and you require it", "torch-backend"),
+        ("ERROR: No matching distribution found for torch==2.13.0+cpu", "torch-backend"),
+        ("ERROR: No matching distribution found for six==1.0", "wheelhouse lacks a file"),
+        ("error: Failed to fetch: x\n  cause: dns error", "reaches no package index"),
+        ("segmentation fault", "nothing that serves was touched"),
+    ],
+)
+def test_an_install_that_failed_says_what_to_do_about_what_was_said(said: str, hint: str) -> None:
+    assert hint in hint_for(said)
+
+
+def test_a_wheelhouse_without_the_cpu_build_of_torch_says_where_that_is(tmp_path: Path) -> None:
+    path = tmp_path / "lock.txt"
+    for version, says in (("2.13.0+cpu", True), ("2.13.0", False)):
+        pins = parse_lock(f"torch=={version} --hash=sha256:{'0' * 64}")
+        with pytest.raises(PlanRefused) as caught:
+            Wheelhouse(tmp_path).needed(Lock(path, "", pins), {})
+        assert ("--extra-index-url" in str(caught.value.hint)) is says

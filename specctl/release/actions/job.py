@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specctl.base.process import untrusted
 from specctl.host.errors import Unreachable
 from specctl.release.context import Context
 from specctl.release.errors import InstallFailed, Interrupted
@@ -78,17 +79,27 @@ def _failed(
             "output": "\n".join(lines) or "(none)",
             "log": f"{folder}/job-{name}.log",
         },
-        hint=_hint("\n".join(lines)),
+        hint=hint_for("\n".join(lines)),
     )
 
 
-def _hint(text: str) -> str:
+def hint_for(text: str) -> str:
     """What to do about the usual causes; the command's own words are in the context either way."""
     low = text.lower()
     if "no space left" in low or "enospc" in low:
         return "make room on the host: specctl prune, then deploy again"
     if "hash" in low and "mismatch" in low:
         return "a package is not what the lock says: build the distribution again, or mend the wheelhouse"
+    if untrusted(text):
+        return (
+            "the host does not trust its package index, or a proxy before it: name the CA's certificate in "
+            "SSL_CERT_FILE (uv) or PIP_CERT (pip) there, or set `wheelhouse` in the inventory"
+        )
+    if "+cpu" in low and ("no version of" in low or "no matching distribution" in low):
+        return (
+            "the CPU build of torch is on an index of its own, which the lock does not name: write "
+            '`torch-backend = "cpu"` below [pip] in /etc/uv/uv.toml there, or set `wheelhouse`'
+        )
     if any(word in low for word in ("dns error", "failed to fetch", "connection refused", "network")):
         return "the host reaches no package index: set `wheelhouse` in the inventory and push from here"
     if "no-index" in low or "not found in the provided" in low or "no matching distribution" in low:
