@@ -108,15 +108,20 @@ def _room(purpose: str) -> str:
 # -- Python and libraries
 
 
+def interpreter(config: HostConfig) -> str:
+    """What a venv would be made from, as the inventory names it."""
+    adopted = config.environment is EnvironmentKind.ADOPTED and config.adopt
+    return f"{str(config.adopt).rstrip('/')}/bin/python" if adopted else config.python
+
+
 def _python(config: HostConfig, facts: Facts, needs: Needs) -> Check:
-    python = facts.python(config.python)
+    name = interpreter(config)
+    python, key = facts.python(name), "python:" if name == config.python else "adopt:"
     if python is None or python.version is None:
-        return fail(
-            "python", f"{config.python} is not there", f"install Python {needs.python}, or set python:"
-        )
+        return fail("python", f"{name} is not there", f"install Python {needs.python}, or set {key}")
     seen = f"{python.path} is {python.version}"
     if not SpecifierSet(needs.python).contains(python.version):
-        return fail("python", f"{seen}; the base needs {needs.python}", "name another interpreter: python:")
+        return fail("python", f"{seen}; the base needs {needs.python}", f"name another interpreter: {key}")
     if not python.venv:
         return warn(
             "python", f"{seen}, without the venv module", "fine as long as uv is pushed; else install it"

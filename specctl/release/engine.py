@@ -44,7 +44,8 @@ class Ports:
     service: Callable[[Host, HostConfig, ServerConfig], Service]
     expect: Callable[[Host, HostConfig, ServerConfig, Distribution], Expectation]
     prove: Callable[[Host, HostConfig, ServerConfig, Service, Expectation], Report]
-    installer: Callable[[Host, HostConfig, HostState], tuple[Installer, int | None, dict[str, str]]]
+    # packages in the lock -> how they are installed, free bytes, what markers ask for
+    installer: Callable[[Host, HostConfig, HostState, int], tuple[Installer, int | None, dict[str, str]]]
     secret: Callable[[SecretRef], Secret]
     owner: Callable[[HostConfig], str | None] = no_owner
     clock: Clock = field(default_factory=SystemClock)

@@ -38,7 +38,7 @@ def deploy_maker(ports: Ports, source: SourceFolder) -> Make:
             installs = known is None or not known.complete
             if not installs:
                 return Installer(uv=None), None
-            found, free, markers = ports.installer(surveyor.host, config, state)
+            found, free, markers = ports.installer(surveyor.host, config, state, source.packages(config))
             environment.update(markers)
             return found, free
 

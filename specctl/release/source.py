@@ -48,6 +48,10 @@ class SourceFolder:
         lock = None if host.environment is EnvironmentKind.ADOPTED else self.lock(host).sha256
         return release_id(self.distribution, host, lock)
 
+    def packages(self, host: HostConfig) -> int:
+        """How many packages this host would install beside SGLang."""
+        return 0 if host.environment is EnvironmentKind.ADOPTED else len(self.lock(host).pins)
+
     def lock(self, host: HostConfig) -> Lock:
         name = lock_file(self.distribution, host)
         if name not in self._locks:

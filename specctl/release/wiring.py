@@ -18,6 +18,7 @@ from specctl.host.facts import Facts, gather
 from specctl.host.protocol import Host
 from specctl.release.deploy_plan import Installer
 from specctl.release.engine import Ports
+from specctl.release.fitness import check_fit
 from specctl.release.layout import Layout
 from specctl.release.source import own_uv
 from specctl.release.state import HostState
@@ -52,13 +53,19 @@ def expect_on(
 
 
 def installer_on(
-    host: Host, config: HostConfig, state: HostState
+    host: Host, config: HostConfig, state: HostState, packages: int
 ) -> tuple[Installer, int | None, dict[str, str]]:
-    """How packages get installed there, the bytes free below the root, and what a lock's markers ask for."""
+    """How packages get installed there, the bytes free below the root, and what a lock's markers ask for.
+
+    Raises:
+        PlanRefused: they cannot be.
+    """
     facts = gather(host, config)
     root = facts.folder("root")
+    installer = choose_installer(config, facts, state)
+    check_fit(config, facts, state, installer.uv, packages)
     return (
-        choose_installer(config, facts, state),
+        installer,
         root.free_bytes if root else None,
         markers_of(config, facts),
     )

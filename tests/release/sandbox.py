@@ -223,7 +223,7 @@ def free_port() -> int:
 
 
 def uv_installer(
-    host: Host, config: HostConfig, state: HostState
+    host: Host, config: HostConfig, state: HostState, packages: int
 ) -> tuple[Installer, int | None, dict[str, str]]:
     found = own_uv()
     assert found is not None

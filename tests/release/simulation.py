@@ -291,7 +291,7 @@ class SimFleet:
             service=lambda host, config, server: SimService(self.hosts[config.name], server.name),
             expect=expect,
             prove=self._prove,
-            installer=lambda host, config, state: (Installer("/usr/bin/uv"), None, {}),
+            installer=lambda host, config, state, packages: (Installer("/usr/bin/uv"), None, {}),
             secret=lambda ref: Secret("none"),
             clock=self.clock,
             operator=Operator("ada", "desk", os.getpid(), "boot"),

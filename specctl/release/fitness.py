@@ -1,0 +1,76 @@
+"""Whether a host can take an installation at all: what doctor would say, from facts that are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from specctl.base.errors import RecordError, UnknownBase
+from specctl.base.lock import shipped_lock
+from specctl.base.store import BaseStore
+from specctl.config.model import EnvironmentKind, HostConfig, Target
+from specctl.doctor.machine import check_machine, interpreter
+from specctl.doctor.model import Check, Verdict, fail
+from specctl.doctor.needs import Needs, needs_of
+from specctl.host.facts import Facts
+from specctl.release.errors import PlanRefused
+from specctl.release.state import HostState
+
+# Without these no deploy succeeds. What else doctor fails (a clock, a driver) may still serve somewhere.
+_NEEDED = ("system", "python", "glibc", "supervisor", "gpu", "disk root")
+_NEEDED_ADOPTED = tuple(name for name in _NEEDED if name != "glibc")  # what is adopted runs there already
+_NOTHING = Needs(python="", glibc=(), pins={}, cuda=None, disk_bytes=0)
+
+
+def check_fit(config: HostConfig, facts: Facts, state: HostState, uv: str | None, packages: int) -> None:
+    """Refuse a host on which an installation could only fail.
+
+    Args:
+        uv: with what packages would be installed there; None: pip.
+        packages: how many the lock names.
+
+    Raises:
+        PlanRefused: why, in doctor's words.
+    """
+    needs = needs_on(config.base, config.target)
+    if not packages or any(release.complete for release in state.releases.values()):
+        needs = replace(needs, disk_bytes=0)  # doctor counts a first deploy; the next one shares its files
+    root = facts.folder("root")  # uv's cache is there too when we install, wherever the user's own one is
+    facts = replace(facts, folders=(root, replace(root, purpose="uv cache")) if root else ())
+    adopted = config.environment is EnvironmentKind.ADOPTED
+    names = _NEEDED_ADOPTED if adopted else _NEEDED
+    checks = [*check_machine(config, facts, needs), *_tools(config, facts, uv, adopted=adopted)]
+    failed = [c for c in checks if c.verdict is Verdict.FAIL and c.name in names]
+    if not failed:
+        return
+    rest: Mapping[str, str] = {c.name: f"{c.seen} -> {c.hint}" for c in failed[1:]}
+    raise PlanRefused(
+        f"{config.name} cannot take a release: {failed[0].name}: {failed[0].seen}",
+        code="host-unfit",
+        context={"host": config.name, **rest},
+        hint=f"{failed[0].hint}; all that can be seen there: specctl doctor --hosts {config.name}",
+    )
+
+
+@cache
+def needs_on(base: str, target: Target) -> Needs:
+    """What a base asks of a host; nothing where the base is not known here."""
+    try:
+        known = BaseStore.discover().get(base)
+        lock = shipped_lock(known, target.value) if target.value in known.locks else None
+    except (UnknownBase, RecordError):
+        return _NOTHING
+    return needs_of(known, lock, cuda=target is Target.CUDA)
+
+
+def _tools(config: HostConfig, facts: Facts, uv: str | None, *, adopted: bool) -> list[Check]:
+    """A venv is made by uv or by Python's own modules, of which Debian leaves one out; a thin one by venv."""
+    python = facts.python(interpreter(config))
+    if python is None or python.version is None or (uv and not adopted):
+        return []
+    if python.venv and (python.ensurepip or adopted):
+        return []
+    lacks = "the venv module" if adopted or not python.venv else "ensurepip"
+    seen = f"{python.path} is without {lacks}" + ("" if adopted else ", and there is no uv")
+    return [fail("python", seen, "install python3-venv (or uv) on the host")]
