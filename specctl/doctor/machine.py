@@ -13,6 +13,7 @@ from specctl.service.unit import unit_for
 _SKEW_WARN_S = 5.0  # log times of host and operator no longer compare by eye
 _SKEW_FAIL_S = 300.0  # certificates and package indexes start to fail
 _FEW_INODES = 200_000  # an environment has about a hundred thousand files
+_THIN_BYTES = 100 << 20  # an environment over an adopted one
 _BUSY_GPU_MIB = 1024
 
 
@@ -77,7 +78,8 @@ def _folder(config: HostConfig, facts: Facts, needs: Needs, folder: FolderFact) 
         return fail(name, f"{seen}, mounted noexec", "choose a root on a file system that runs programs")
     if folder.free_bytes < needed:
         return fail(name, f"{seen}, {size(needed)} are needed", _room(folder.purpose))
-    if folder.free_inodes is not None and folder.free_inodes < _FEW_INODES and folder.purpose == "root":
+    many = folder.purpose == "root" and needed > _THIN_BYTES
+    if many and folder.free_inodes is not None and folder.free_inodes < _FEW_INODES:
         return fail(name, f"{seen}, only {folder.free_inodes} files more", _room(folder.purpose))
     return ok(name, seen)
 
@@ -89,7 +91,7 @@ def _needed(config: HostConfig, facts: Facts, needs: Needs, folder: FolderFact) 
         cache = facts.folder("uv cache")
         linked = cache is not None and cache.mount == folder.mount
         if adopted:
-            return 100 << 20
+            return _THIN_BYTES
         # hard links from uv's cache on the same file system, copies otherwise
         return needs.disk_bytes + (0 if linked else needs.disk_bytes // 4)
     if folder.purpose == "uv cache":

@@ -106,7 +106,10 @@ def test_every_folder_that_a_deploy_writes_to_is_looked_at(
 
 def test_an_adopted_environment_needs_little_disk_and_no_cache() -> None:
     config = make_host(environment=EnvironmentKind.ADOPTED, adopt="/opt/venv")
-    folders = (folder("root", "/opt/specctl", free_bytes=GIB), folder("uv cache", "/c", free_bytes=0))
+    folders = (
+        folder("root", "/opt/specctl", free_bytes=GIB, free_inodes=60_000),
+        folder("uv cache", "/c", free_bytes=0),
+    )
     checks = check_machine(config, make_facts(folders=folders), make_needs())
     assert [c.verdict for c in checks if c.name.startswith("disk")] == [Verdict.OK]
 

@@ -23,7 +23,7 @@ ADOPTING = make_host(environment=EnvironmentKind.ADOPTED, adopt="/opt/env/")
 PYTHON = PythonFact("python3", "/usr/bin/python3", "3.12.3", True, True)
 THEIRS = replace(PYTHON, name="/opt/env/bin/python", path="/opt/env/bin/python")
 INSTALLED = HostState(exists=True, releases={"r": ReleaseState("r", complete=True)})
-FULL = {"folders": (folder("root", "/opt/specctl", free_bytes=2 * GIB),)}
+FULL = {"folders": (folder("root", "/opt/specctl", free_bytes=2 * GIB, free_inodes=60_000),)}
 
 
 def refusal(
