@@ -184,7 +184,7 @@ class SimHost:
                 "run": params.get("run"),
             }
         if name == "install":
-            return {"problems": [], "checked": 0, "origin": "there"}
+            return {"problems": [], "broken": "", "missing": [], "checked": 0, "origin": "there"}
         if name == "ready":
             up = self.service_started is not None
             up = up and self.clock.monotonic() - (self.service_started or 0.0) >= self.temper.start_s

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 import site
 import subprocess
 import sys
@@ -22,7 +23,10 @@ sys.dont_write_bytecode = True  # an adopted environment must not get one new fi
 
 
 def check(params: dict[str, Any]) -> dict[str, Any]:
-    """Every difference between what is on the host and what was built; an empty list when there is none."""
+    """Every difference between what is on the host and what was built; an empty list when there is none.
+
+    When nothing differs and it still cannot be imported, `broken` says why and `missing` what it lacks.
+    """
     problems: list[dict[str, str]] = []
     venv = os.path.realpath(params["venv"])
     purelib = sysconfig.get_paths()["purelib"]
@@ -44,16 +48,14 @@ def check(params: dict[str, Any]) -> dict[str, Any]:
         seen = sha256_of(path) if os.path.isfile(path) else "absent"
         if seen != expected:
             problems.append({"what": path, "expected": expected, "seen": seen})
-    if not problems:
-        problems += imports(params)
-    return {"problems": problems, "checked": len(params["files"]), "origin": origin}
+    broken = "" if problems else imports(params)
+    answer = {"problems": problems, "broken": broken, "missing": missing() if broken else []}
+    return {**answer, "checked": len(params["files"]), "origin": origin}
 
 
-def imports(params: dict[str, Any]) -> list[dict[str, str]]:
-    code = "import sglang.version, sys; print(sglang.version.__version__)"
-    argv = [sys.executable, "-I", "-B", "-c", code]
-    if importlib.util.find_spec("sglang.version") is None:
-        argv[-1] = "import sglang"
+def imports(params: dict[str, Any]) -> str:
+    """The end of what an import of SGLang printed; "" when it succeeds."""
+    argv = [sys.executable, "-I", "-B", "-c", "import sglang"]
     try:
         done = subprocess.run(
             argv,
@@ -63,17 +65,22 @@ def imports(params: dict[str, Any]) -> list[dict[str, str]]:
             timeout=params["import_timeout_s"],
         )
     except subprocess.TimeoutExpired:
-        return [
-            {
-                "what": "import sglang",
-                "expected": "done",
-                "seen": f"still at it after {params['import_timeout_s']} s",
-            }
-        ]
-    if done.returncode != 0:
-        tail = done.stdout.decode("utf-8", "replace").strip().splitlines()[-8:]
-        return [{"what": "import sglang", "expected": "exit 0", "seen": "\n".join(tail)}]
-    return []
+        return f"still at it after {params['import_timeout_s']} s"
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()[-8:]
+    return "\n".join(lines or [f"exit code {done.returncode}"]) if done.returncode else ""
+
+
+def missing() -> list[str]:
+    """Packages that SGLang asks for, whatever the platform, and that are not there."""
+    names = []
+    for line in importlib.metadata.requires("sglang") or []:
+        name = re.match(r"[A-Za-z0-9._-]+", line)
+        if name and ";" not in line:
+            try:
+                importlib.metadata.version(name.group())
+            except importlib.metadata.PackageNotFoundError:
+                names.append(name.group())
+    return names
 
 
 def folders() -> dict[str, Any]:
