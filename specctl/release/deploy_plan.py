@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specctl.build.distribution import Distribution
-from specctl.config.model import EnvironmentKind, HostConfig
+from specctl.config.model import EnvironmentKind, HostConfig, Supervisor
 from specctl.release.actions.adopted import CheckAdopted, FingerprintAdopted, LinkAdopted
 from specctl.release.actions.base import Action
 from specctl.release.actions.check import CheckInstall
 from specctl.release.actions.environment import InstallLock, InstallWheel, MakeVenv
 from specctl.release.actions.folders import MarkComplete, OpenRelease, PrepareRoot
 from specctl.release.actions.prune import Prune
+from specctl.release.actions.supervisor import BringSupervisor
 from specctl.release.actions.unfinished import CloseRun
 from specctl.release.actions.upload import Push, PushDistribution, PushTool, PushWheels
 from specctl.release.errors import PlanRefused
@@ -78,6 +79,9 @@ def make_deploy_plan(facts: HostFacts, source: Source, release: str) -> Plan:
             actions.append(
                 CheckInstall(release, source.distribution.version, dict(source.distribution.files))
             )
+        if facts.config.supervisor is Supervisor.SUPERVISOR and not facts.state.supervisor:
+            links = Layout(facts.config.root).wheels if facts.config.wheelhouse else None
+            actions.append(BringSupervisor(names[0], facts.config.root, links))
         switches = [Switch(s, release, source.distribution.version) for s in todo]
         actions += switch(facts.state, switches, owner=facts.owner)
         if adopt:

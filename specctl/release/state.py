@@ -139,6 +139,7 @@ class HostState:
     deadman: Deadman | None = None
     tools: tuple[str, ...] = ()  # file names below bin/
     wheels: Mapping[str, str] = field(default_factory=dict)  # file name -> sha256 checked when it was pushed
+    supervisor: bool = False  # specctl's own supervisord is installed
     exposed: str = ""  # why somebody else could change what is here
 
     def server(self, name: str) -> ServerRecord:
@@ -161,5 +162,6 @@ class HostState:
             deadman=Deadman(**raw["deadman"]) if raw.get("deadman") else None,
             tools=tuple(raw.get("tools", ())),
             wheels=dict(raw.get("wheels", {})),
+            supervisor=bool(raw.get("supervisor")),
             exposed=str(raw.get("exposed", "")),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specctl.errors import SpecctlError
+from specctl.host.shape import shaped
 from specctl.release.actions.base import Action
 from specctl.release.actions.deadman import ArmDeadman, Before, make_room, settle_deadman
 from specctl.release.actions.folders import OpenRelease
@@ -13,8 +14,10 @@ from specctl.release.actions.switch import Flip, Stop
 from specctl.release.context import PATIENCE_S, Context
 from specctl.release.errors import Interrupted, LockLost, PlanRefused, UndoneByHost
 from specctl.release.journal import Journal
+from specctl.release.leftovers import leftovers
 from specctl.release.plan import Plan
 from specctl.release.result import Outcome
+from specctl.release.state import HostState
 from specctl.release.stepping import LOST, describe, enter, label, persist
 
 
@@ -52,6 +55,8 @@ class WayBack:
             return self._by_the_host()
         self._mark_failed(error)
         self._clear_useless(begun)
+        if self.plan.command == "deploy" and not any(s.before for s in self.plan.servers):
+            self._tell_leftovers()
         told = "; ".join(f"{label(action)}: {text}" for action, text in problems)
         if any(isinstance(action, (Flip, Stop)) for action, _ in problems):
             return Outcome.DOWN, f"the way back failed: {told}"
@@ -145,6 +150,15 @@ class WayBack:
             )
         except SpecctlError as exc:
             self.notes.append(f"{self.plan.release} could not be marked as failed: {exc}")
+
+    def _tell_leftovers(self) -> None:
+        try:
+            raw = self.ctx.remote.program("state", units={})
+            text = leftovers(self.ctx.config, shaped(self.ctx.host.name, "state", raw, HostState.from_json))
+        except SpecctlError:  # what failed is told anyway
+            return
+        if text:
+            self._note(text)
 
     def _clear_useless(self, begun: list[Action]) -> None:
         """Failed releases must not fill the disk, run after run, until one succeeds."""

@@ -142,6 +142,10 @@ class Service(Protocol):
         """Whether every file of the unit lies on the host with exactly these bytes. Reads only."""
         ...
 
+    def prepare(self) -> None:
+        """Have the supervisor itself there and running, where that is ours to do. Starts no server."""
+        ...
+
     def install(self, unit: Unit) -> bool:
         """Write the unit, make the supervisor read it and start it at boot. False: it was there already."""
         ...

@@ -85,6 +85,9 @@ class SupervisorService:
     def installed(self, unit: Unit) -> bool:
         return all(self.host.read(f.path, sudo=self.sudo) == f.data for f in self.files(unit))
 
+    def prepare(self) -> None:
+        self._ensure_daemon()
+
     def install(self, unit: Unit) -> bool:
         """As the port says. The daemon is started before the program's file is written: a starting daemon
         starts every program it finds."""

@@ -76,6 +76,9 @@ class SystemdService:
             changed = True
         return changed
 
+    def prepare(self) -> None:
+        """systemd is there, or nothing is."""
+
     def uninstall(self) -> None:
         state = self.state()
         if state.exists:

@@ -9,7 +9,7 @@ from typing import Any
 from config.builders import make_host, make_server
 
 from specctl.build.distribution import Distribution
-from specctl.config.model import EnvironmentKind
+from specctl.config.model import EnvironmentKind, Supervisor
 from specctl.evidence.model import Expectation
 from specctl.release.actions.upload import Push
 from specctl.release.deploy_plan import HostFacts, Installer, Source
@@ -92,6 +92,7 @@ def state_of(case: Mapping[str, Any], unit: Unit) -> HostState:
         if raw
         else None,
         deadman=Deadman("r0", raw["deadman"]) if raw else None,
+        supervisor=case.get("supervisor") == "there",
         wheels={n: f"{n}-sha" for n, word in case.get("wheelhouse", {}).items() if word == "there"},
     )
 
@@ -104,6 +105,8 @@ def host_facts(case: Mapping[str, Any]) -> HostFacts:
         config = replace(config, environment=EnvironmentKind.ADOPTED, adopt="/opt/env")
     if case.get("wheelhouse"):
         config = replace(config, wheelhouse="/home/ada/wheels")
+    if case.get("supervisor"):
+        config = replace(config, supervisor=Supervisor.SUPERVISOR)
     unit = unit_of(config, server)
     facts = ServerFacts(
         config=server,

@@ -82,6 +82,9 @@ class PlainService:
     def installed(self, unit: Unit) -> bool:
         return all(Path(f.path).is_file() and Path(f.path).read_bytes() == f.data for f in self.files(unit))
 
+    def prepare(self) -> None:
+        self._called("prepare")
+
     def install(self, unit: Unit) -> bool:
         self._called("install")
         changed = not self.installed(unit)

@@ -224,6 +224,9 @@ class SimService:
     def installed(self, unit: Unit) -> bool:
         return self.path.is_file()
 
+    def prepare(self) -> None:
+        return
+
     def install(self, unit: Unit) -> bool:
         for file in self.files(unit):
             self.host.write(file.data, file.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,12 @@ def test_a_first_deploy_that_fails_leaves_nothing_running_and_is_no_rollback(san
     assert "stopped" in result.state
     assert sandbox.current() is None
     assert not (sandbox.service("main").folder / "unit.json").exists()
+    calls = sandbox.service("main").calls
+    assert calls.index("prepare") < calls.index("stop")
+    (left,) = result.notes
+    assert f"this first deploy left there: {sandbox.release(1)}, and a cache" in left
+    subprocess.run(left.split("on the host: ")[1], shell=True, check=True)
+    assert not [path for path in sandbox.root.iterdir() if path.is_dir()]
 
 
 def test_a_failed_release_may_be_deployed_again_and_is_good_when_it_passes(sandbox: Sandbox) -> None:

@@ -30,6 +30,9 @@ class PlainService:
     def installed(self, unit: Unit) -> bool:
         return self.script.exists() and self.script.read_bytes() == self.files(unit)[0].data
 
+    def prepare(self) -> None:
+        return
+
     def install(self, unit: Unit) -> bool:
         changed, self.unit = not self.installed(unit), unit
         self.script.write_bytes(self.files(unit)[0].data)

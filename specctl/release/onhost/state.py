@@ -130,6 +130,7 @@ def main(params: dict[str, Any]) -> dict[str, Any]:
         "pending": describe_pending(root),
         "deadman": describe_deadman(root),
         "tools": listing(os.path.join(root, "bin")),
+        "supervisor": os.access(os.path.join(root, "supervisor", "venv", "bin", "supervisord"), os.X_OK),
         "wheels": {
             n[: -len(".sha256")]: (read_bytes(os.path.join(wheels, n)) or b"").decode().strip()
             for n in listing(wheels)
