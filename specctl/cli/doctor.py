@@ -11,6 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from specctl.base.lock import shipped_lock
 from specctl.base.model import Base
 from specctl.base.store import BaseStore
+from specctl.cli.document import document
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
@@ -40,12 +41,14 @@ def doctor(ctx: click.Context, selection: Selection, as_json: bool) -> None:
     store = BaseStore.discover()
     bases = {config.base: store.get(config.base) for config in hosts}
     reports = _examine_all(hosts, bases, output)
+    code = _exit_code(reports)
     if as_json:
-        output.json({"hosts": [report.as_dict() for report in reports]})
+        errors = [(report.host, report.error) for report in reports if report.error is not None]
+        output.json(document(code, errors, hosts=[report.as_dict() for report in reports]))
     else:
         for report in reports:
             _show(report, output)
-    ctx.exit(int(_exit_code(reports)))
+    ctx.exit(int(code))
 
 
 def _examine_all(hosts: tuple[HostConfig, ...], bases: dict[str, Base], output: Output) -> list[HostReport]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from specctl.cli.document import document, errors_of
 from specctl.cli.main import json_option, output_of
 from specctl.cli.selection import Selection, selected, selection_options
 from specctl.config.model import HostConfig
@@ -39,13 +40,7 @@ def unlock(ctx: click.Context, selection: Selection, force: bool, as_json: bool)
     code = overall(results) if results else ExitCode.OK
     found = [o.value for o in outcomes if o.value is not None]
     if as_json:
-        output.json(
-            {
-                "hosts": [u.as_dict() for u in found],
-                "errors": {r.host: r.error.as_dict() for r in results if r.error},
-                "exit_code": int(code),
-            }
-        )
+        output.json(document(code, errors_of(outcomes), hosts=[u.as_dict() for u in found]))
         ctx.exit(int(code))
     output.table(("host", "lock"), [(u.host, u.text) for u in found])
     for result in results:

@@ -98,14 +98,20 @@ def logs(
 
     errors = _follow_all(chosen, one) if follow and len(chosen) > 1 else _all(chosen, one)
     for error in errors:
-        output.error(error)
+        if as_json:
+            click.echo(json.dumps({"error": error.as_dict()}))
+        else:
+            output.error(error)
     ctx.exit(int(exit_code(errors, ok=True)))
 
 
 def _all(chosen: list[Pair], one: Callable[[Pair], None]) -> list[SpecctlError]:
     """Every server once; a single one in this thread, so that Ctrl-C ends what it runs."""
     if len(chosen) == 1:
-        one(chosen[0])
+        try:
+            one(chosen[0])
+        except SpecctlError as exc:
+            return [exc]
         return []
     return [outcome.error for outcome in each(chosen, one) if outcome.error is not None]
 

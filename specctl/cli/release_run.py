@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from specctl.cli.document import document
 from specctl.cli.output import Output
 from specctl.cli.release_progress import StepProgress
 from specctl.cli.release_view import show_errors, show_plans, show_results
@@ -129,15 +130,8 @@ def show_dry_run(
     if errors:
         code = overall(failed(h, e) for h, e in errors.items())
     if output.as_json:
-        output.json(
-            {
-                "command": command,
-                **more,
-                "plans": [p.as_dict() for p in plans],
-                "errors": {host: error.as_dict() for host, error in errors.items()},
-                "exit_code": int(code),
-            }
-        )
+        found = [p.as_dict() for p in plans]
+        output.json(document(code, errors.items(), command=command, **more, hosts=found))
         return code
     show_plans(output, plans)
     show_errors(output, errors)

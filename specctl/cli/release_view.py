@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specctl.cli.document import document
 from specctl.cli.folding import FEW, alike, folded, span
 from specctl.cli.output import Output
 from specctl.errors import SpecctlError
@@ -24,13 +25,9 @@ def show_results(output: Output, command: str, results: Sequence[HostResult], **
     """The end of a deploy or rollback; the exit code of the whole command."""
     code = overall(results)
     if output.as_json:
-        document = {
-            "command": command,
-            **more,
-            "hosts": [r.as_dict() for r in results],
-            "exit_code": int(code),
-        }
-        output.json(document)
+        errors = [(r.host, r.error) for r in results if r.error is not None]
+        hosts = [r.as_dict() for r in results]
+        output.json(document(code, errors, command=command, **more, hosts=hosts))
         return code
     many = len(results) > FEW
     for same in alike(results, _story if many else _host):

@@ -65,8 +65,3 @@ def exit_code(errors: Sequence[SpecctlError], *, ok: bool, done: bool = False) -
         code = codes.pop() if len(codes) == 1 else ExitCode.FAILED
         return ExitCode.FAILED if done and code is ExitCode.USAGE else code
     return ExitCode.OK if ok else ExitCode.FAILED
-
-
-def error_document(config: HostConfig, error: SpecctlError) -> dict[str, object]:
-    """One host's error for `--json`."""
-    return {"host": config.name, **error.as_dict()}

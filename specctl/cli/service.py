@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from specctl.cli.document import document, errors_of
 from specctl.cli.evidence_view import report_document, show_report
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
-from specctl.cli.servers import Say, error_document, exit_code, on_hosts
+from specctl.cli.servers import Say, exit_code, on_hosts
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.evidence.expectation import launch_args, local_url
 from specctl.evidence.model import Report
@@ -139,10 +140,10 @@ def _carry_out(selection: Selection, output: Output, verb: str, order: Order) ->
 
     outcomes = on_hosts(hosts, one, output)
     done = [d for outcome in outcomes for d in outcome.value or ()]
-    errors = [(outcome.key, outcome.error) for outcome in outcomes if outcome.error is not None]
+    errors = errors_of(outcomes)
+    code = exit_code([error for _, error in errors], ok=all(d.ok for d in done), done=bool(done))
     if output.as_json:
-        failed = [error_document(config, error) for config, error in errors]
-        output.json({"servers": [d.as_dict() for d in done], "errors": failed})
+        output.json(document(code, errors, servers=[d.as_dict() for d in done]))
     else:
         for d in done:
             output.line(f"{d.host} {d.server}: {d.text}")
@@ -150,4 +151,4 @@ def _carry_out(selection: Selection, output: Output, verb: str, order: Order) ->
                 show_report(d.report, output)
         for _, error in errors:
             output.error(error)
-    return int(exit_code([error for _, error in errors], ok=all(d.ok for d in done), done=bool(done)))
+    return int(code)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from specctl.cli.document import document, errors_of
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
@@ -57,9 +58,7 @@ def status(ctx: click.Context, selection: Selection, dist: Path | None, as_json:
     code = ExitCode.CHANGES if any(h.drifts for h in found) else ExitCode.OK
     code = _worse(code, outcomes)
     if as_json:
-        output.json(
-            {"hosts": [h.as_dict() for h in found], "errors": _errors(outcomes), "exit_code": int(code)}
-        )
+        output.json(document(code, errors_of(outcomes), hosts=[h.as_dict() for h in found]))
         ctx.exit(int(code))
     output.table(
         STATUS_COLUMNS,
@@ -106,20 +105,8 @@ def history(ctx: click.Context, selection: Selection, last: int, releases: bool,
     outcomes = each(hosts, look)
     code = _worse(ExitCode.OK, outcomes)
     if as_json:
-        output.json(
-            {
-                "hosts": {
-                    o.key.name: {
-                        "runs": [e.__dict__ for e in o.value[0]],
-                        "releases": [r.__dict__ for r in o.value[1].releases.values()],
-                    }
-                    for o in outcomes
-                    if o.value is not None
-                },
-                "errors": _errors(outcomes),
-                "exit_code": int(code),
-            }
-        )
+        found = [_document(o.key.name, *o.value) for o in outcomes if o.value is not None]
+        output.json(document(code, errors_of(outcomes), hosts=found))
         ctx.exit(int(code))
     rows = [
         row
@@ -130,6 +117,11 @@ def history(ctx: click.Context, selection: Selection, last: int, releases: bool,
     output.table(RELEASE_COLUMNS if releases else HISTORY_COLUMNS, rows if releases else sorted(rows))
     _show_errors(output, outcomes)
     ctx.exit(int(code))
+
+
+def _document(host: str, entries: tuple[Entry, ...], state: HostState) -> dict[str, Any]:
+    releases = [r.__dict__ for r in state.releases.values()]
+    return {"host": host, "runs": [e.__dict__ for e in entries], "releases": releases}
 
 
 def _run_rows(host: str, entries: tuple[Entry, ...]) -> list[tuple[str, ...]]:
@@ -150,10 +142,6 @@ def _worse(code: ExitCode, outcomes: Sequence[Outcome[HostConfig, Any]]) -> Exit
     """The code when some hosts could not be asked."""
     kept_away = [failed(o.key.name, o.error) for o in outcomes if o.error is not None]
     return overall(kept_away) if kept_away else code
-
-
-def _errors(outcomes: Sequence[Outcome[HostConfig, Any]]) -> dict[str, object]:
-    return {o.key.name: o.error.as_dict() for o in outcomes if o.error is not None}
 
 
 def _show_errors(output: Output, outcomes: Sequence[Outcome[HostConfig, Any]]) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from specctl.cli.document import document, errors_of
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
-from specctl.cli.servers import Say, error_document, exit_code, on_hosts
+from specctl.cli.servers import Say, exit_code, on_hosts
 from specctl.config.model import HostConfig
 from specctl.errors import UsageError
 from specctl.exits import ExitCode
@@ -50,11 +51,12 @@ def get(ctx: click.Context, server: str | None, selection: Selection, as_json: b
 
     outcomes = on_hosts(hosts, one, output)
     found = [t for o in outcomes for t in o.value or ()]
-    errors = [(o.key, o.error) for o in outcomes if o.error is not None]
+    errors = errors_of(outcomes)
+    code = exit_code([e for _, e in errors], ok=all(t.live for t in found))
+    if code is ExitCode.OK and any(not _agree(t) for t in found):
+        code = ExitCode.CHANGES
     if as_json:
-        output.json(
-            {"servers": [t.as_dict() for t in found], "errors": [error_document(c, e) for c, e in errors]}
-        )
+        output.json(document(code, errors, servers=[t.as_dict() for t in found]))
     else:
         output.table(COLUMNS, [_row(t) for t in found])
         for t in found:
@@ -62,9 +64,6 @@ def get(ctx: click.Context, server: str | None, selection: Selection, as_json: b
                 output.note(f"{t.host} {t.server}: {note}")
         for _, error in errors:
             output.error(error)
-    code = exit_code([e for _, e in errors], ok=all(t.live for t in found))
-    if code is ExitCode.OK and any(not _agree(t) for t in found):
-        code = ExitCode.CHANGES
     ctx.exit(int(code))
 
 
@@ -121,10 +120,11 @@ def set_(
 
     outcomes = on_hosts(chosen.hosts, one, output)
     done = [c for o in outcomes for c in o.value or ()]
-    errors = [(o.key, o.error) for o in outcomes if o.error is not None]
+    errors = errors_of(outcomes)
+    code = exit_code([e for _, e in errors], ok=all(c.kept for c in done), done=bool(done))
     edits = save_all(chosen.inventory.path, done, output) if save and done and not errors else []
     if as_json:
-        output.json(_document(done, edits, [error_document(c, e) for c, e in errors]))
+        output.json(document(code, errors, **_rows(done, edits)))
     else:
         for c in done:
             output.line(f"{c.host} {c.server}: {c.before or 'no threshold'} -> {c.now}, {c.words}")
@@ -134,7 +134,7 @@ def set_(
             )
         for _, error in errors:
             output.error(error)
-    ctx.exit(int(exit_code([e for _, e in errors], ok=all(c.kept for c in done), done=bool(done))))
+    ctx.exit(int(code))
 
 
 def change(rollout: Rollout, wanted: Values, *, restart: bool) -> Changed:
@@ -196,7 +196,7 @@ def _row(t: Threshold) -> tuple[str, ...]:
     )
 
 
-def _document(done: list[Changed], edits: list[Edit], errors: list[dict[str, object]]) -> dict[str, Any]:
+def _rows(done: list[Changed], edits: list[Edit]) -> dict[str, Any]:
     return {
         "servers": [
             {
@@ -211,5 +211,4 @@ def _document(done: list[Changed], edits: list[Edit], errors: list[dict[str, obj
             for c in done
         ],
         "inventory": [{"file": str(e.path), "diff": e.diff, "also": list(e.also)} for e in edits],
-        "errors": errors,
     }

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from specctl.build.distribution import Distribution
+from specctl.cli.document import document, errors_of
 from specctl.cli.evidence_view import report_document, show_report
 from specctl.cli.main import json_option, output_of
 from specctl.cli.selection import Selection, selected, selection_options
-from specctl.cli.servers import Say, error_document, exit_code, on_hosts
+from specctl.cli.servers import Say, exit_code, on_hosts
 from specctl.config.model import HostConfig
 from specctl.evidence.model import Report
 from specctl.evidence.verify import verify_server
@@ -82,18 +83,15 @@ def verify(
 
     outcomes = on_hosts(hosts, one, output)
     reports = [report for outcome in outcomes for report in outcome.value or ()]
-    errors = [(outcome.key, outcome.error) for outcome in outcomes if outcome.error is not None]
+    errors = errors_of(outcomes)
     proven = all(report.ok for report in reports)
+    code = exit_code([error for _, error in errors], ok=proven)
     if as_json:
-        document = {
-            "ok": proven and not errors,
-            "reports": [report_document(report) for report in reports],
-            "errors": [error_document(config, error) for config, error in errors],
-        }
-        output.json(document)
+        servers = [report_document(report) for report in reports]
+        output.json(document(code, errors, ok=proven and not errors, servers=servers))
     else:
         for report in reports:
             show_report(report, output)
         for _, error in errors:
             output.error(error)
-    ctx.exit(int(exit_code([error for _, error in errors], ok=proven)))
+    ctx.exit(int(code))

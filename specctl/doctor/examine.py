@@ -44,7 +44,7 @@ def examine(host: Host, config: HostConfig, base: Base, needs: Needs, *, say: St
         missing = missing_of(host, unit_files(config), commands(config)) if config.sudo_units else []
         routes = {server.name: _route(host, server, facts, base) for server in config.servers}
     except HostError as exc:
-        return HostReport(config.name, not isinstance(exc, Unreachable), (_kept_away(exc),))
+        return HostReport(config.name, not isinstance(exc, Unreachable), (_kept_away(exc),), error=exc)
     advice = environment.advise(config, facts, needs, environments)
     checks = [ok("reach", f"{facts.user}@{config.name}"), *check_machine(config, facts, needs)]
     checks += check_trust(config, facts, missing)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
 from specctl.config.model import EnvironmentKind
+from specctl.errors import SpecctlError
 
 
 class Verdict(str, Enum):
@@ -46,6 +47,7 @@ class HostReport:
     reachable: bool
     checks: tuple[Check, ...]
     advice: Advice | None = None
+    error: SpecctlError | None = None  # what kept specctl away
 
     @property
     def ok(self) -> bool:
@@ -53,7 +55,9 @@ class HostReport:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        return {**asdict(self), "ok": self.ok}
+        document = asdict(replace(self, error=None))
+        del document["error"]
+        return {**document, "ok": self.ok}
 
 
 def ok(name: str, seen: str, *, server: str | None = None) -> Check:

@@ -93,7 +93,7 @@ def test_when_the_operators_machine_dies_the_host_goes_back_by_itself_and_the_ne
     result = by_host(site.deploy(3))["h1"]
     assert result["outcome"] == "done"
     assert site.version("h1") == "0.5.9+specctl.3"
-    results = [(r["command"], r["result"]) for r in site.json("history")["hosts"]["h1"]["runs"]]
+    results = [(r["command"], r["result"]) for r in site.json("history", "--hosts", "h1")["hosts"][0]["runs"]]
     assert ("undo by the host", "rolled back") in results
     assert ("deploy", "unfinished") in results
     assert site.json("status")["exit_code"] == 0

@@ -37,8 +37,8 @@ def test_what_was_deployed_is_verified_restarted_read_and_stopped(site: Site) ->
     site.deploy(1)
     report = site.json("verify", "--exercise", "--hold", "1")
     assert report["ok"] is True
-    assert [r["host"] for r in report["reports"]] == ["h1", "h2"]
-    for one in report["reports"]:
+    assert [r["host"] for r in report["servers"]] == ["h1", "h2"]
+    for one in report["servers"]:
         codes = [e["code"] for e in one["evidence"]]
         assert codes[:3] == ["process-steady", "install-equal", "route-confirmed"]
         assert codes[3:] == ["marker-present", "alive", "behaviour-switches"]
@@ -69,7 +69,7 @@ def test_an_overlay_for_the_other_worker_is_refused_by_deploy_and_by_verify(site
         f"echo 'class EAGLEWorker: pass' > {release}/venv/lib/python3*/site-packages/{V1_FILE}; "
         f"sed -i '/{V1_FILE.replace('/', '.')}/d' {release}/dist.json"
     )
-    report = site.json("verify", "--hold", "0", code=1)["reports"][0]
+    report = site.json("verify", "--hold", "0", code=1)["servers"][0]
     route = next(e for e in report["evidence"] if e["kind"] == "route")
     assert route["code"] == "route-not-covered"
     assert "these arguments select EAGLEWorker (V1: SGLANG_ENABLE_SPEC_V2 is" in route["seen"]
@@ -80,7 +80,7 @@ def test_a_host_that_is_cut_off_is_unreachable_and_the_other_is_still_verified(s
     site.deploy(1)
     site.lab.faults("h2").cut()
     report = site.json("verify", "--hold", "0", code=4)
-    assert [r["host"] for r in report["reports"]] == ["h1"]
-    assert report["reports"][0]["ok"] is True
+    assert [r["host"] for r in report["servers"]] == ["h1"]
+    assert report["servers"][0]["ok"] is True
     assert [e["host"] for e in report["errors"]] == ["h2"]
     site.lab.restore()

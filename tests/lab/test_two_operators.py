@@ -70,7 +70,7 @@ def test_overlapping_deploys_share_the_hosts_out_whatever_the_clocks_say(in_lab:
     assert {h: r["outcome"] for h, r in results.items()} == {"h1": "done", "h2": "done"}
     assert [site.version(h) for h in site.hosts] == [f"0.5.9+specctl.{n}" for n in (1, 1, 2)]
     assert all(host["lock"] is None for host in site.json("status")["hosts"])
-    releases = site.json("history", "--hosts", "h2")["hosts"]["h2"]["releases"]
+    releases = site.json("history", "--hosts", "h2")["hosts"][0]["releases"]
     assert [r["version"] for r in releases] == ["0.5.9+specctl.1"]  # nothing of the other one's
 
 

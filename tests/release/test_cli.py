@@ -91,7 +91,7 @@ def test_a_whole_life_in_exit_codes(sandbox: Sandbox, call: Call) -> None:
     back = call("rollback", "--yes")
     assert back.code == 0
     assert sandbox.version() == "0.5.9+specctl.1"
-    runs = call("history", "--json").json["hosts"]["here"]["runs"]
+    runs = call("history", "--json").json["hosts"][0]["runs"]
     assert [(r["command"], r["result"]) for r in runs] == [
         ("deploy", "done"),
         ("deploy", "done"),
@@ -127,7 +127,7 @@ def test_whoever_says_no_is_told_that_nothing_was_changed(
 def test_plan_diff_dry_run_and_deploy_have_the_same_list_of_actions(sandbox: Sandbox, call: Call) -> None:
     dist = str(sandbox.dist(1))
     plans = [
-        call(*words, "--dist", dist, "--json").json["plans"]
+        call(*words, "--dist", dist, "--json").json["hosts"]
         for words in (("plan",), ("diff",), ("deploy", "--dry-run"))
     ]
     assert plans[0] == plans[1] == plans[2]
@@ -196,7 +196,7 @@ def test_a_distribution_of_another_base_than_the_inventory_says_is_refused(
     record.write_text(record.read_text().replace('"base_version": "0.5.9"', '"base_version": "0.5.8"'))
     answer = call("plan", "--dist", str(sandbox.dist(1)), "--json")
     assert answer.code == answer.json["exit_code"] == 2
-    assert answer.json["errors"]["here"]["code"] == "other-base"
+    assert answer.json["errors"][0]["code"] == "other-base"
     answer = call("deploy", "--dist", str(sandbox.dist(1)), "--yes", "--json")
     assert answer.code == 2
     assert answer.json["hosts"][0]["outcome"] == "refused"

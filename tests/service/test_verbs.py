@@ -67,7 +67,7 @@ def test_restart_shows_the_evidence_and_verify_and_logs_agree_with_it(site: Site
     assert "proven (5 of 5)" in done.stdout
     verified = document(specctl("verify", "-i", file, "--exercise", "--json"))
     assert verified["ok"] is True
-    assert [e["code"] for e in verified["reports"][0]["evidence"]] == [
+    assert [e["code"] for e in verified["servers"][0]["evidence"]] == [
         "process-steady", "install-equal", "route-confirmed", "marker-present", "alive", "behaviour-switches",
     ]  # fmt: skip
     assert (
@@ -124,7 +124,7 @@ def test_a_server_that_was_never_deployed_is_said_to_be_so(site: Site, tmp_path:
     file.write_text(yaml.safe_dump(raw))
     done = specctl("verify", "-i", str(file), "--json")
     assert done.returncode == 1
-    assert document(done)["reports"][0]["evidence"][0]["code"] == "install-nothing"
+    assert document(done)["servers"][0]["evidence"][0]["code"] == "install-nothing"
     restarted = specctl("restart", "-i", str(file))
     assert restarted.returncode == 1
     assert "is not installed" in restarted.stderr

@@ -56,7 +56,7 @@ def test_save_shows_the_difference_and_writes_the_inventory(site: Site, tmp_path
     assert "disable: 9 # found by hand\n          resume: 7\n" in text
     assert "# the only one" in text
     assert specctl("threshold", "get", "-i", file).returncode == 0
-    verified = document(specctl("verify", "-i", file, "--json"))["reports"][0]["evidence"]
+    verified = document(specctl("verify", "-i", file, "--json"))["servers"][0]["evidence"]
     marker = next(e for e in verified if e["kind"] == "marker")
     assert (marker["verdict"], marker["code"]) == ("pass", "marker-changed-live"), marker
 
@@ -66,7 +66,7 @@ def test_verify_still_fails_when_the_server_has_neither_in_its_marker_nor_live_w
 ) -> None:
     file = started(site, tmp_path)
     Path(file).write_text(Path(file).read_text().replace("disable: 4", "disable: 9"))
-    verified = document(specctl("verify", "-i", file, "--json"))["reports"][0]["evidence"]
+    verified = document(specctl("verify", "-i", file, "--json"))["servers"][0]["evidence"]
     assert next(e for e in verified if e["kind"] == "marker")["code"] == "marker-wrong-values"
 
 

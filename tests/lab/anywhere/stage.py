@@ -215,7 +215,7 @@ class Stage:
         self.number += verb == "deploy"
         words = self.words(verb, self.number)
         shown = self.plainly(*[w for w in words if w != "--yes"], "--dry-run")
-        host = shown.json["plans"][0]
+        host = shown.json["hosts"][0]
         kinds = [action["action"] for action in host["actions"]]
         calls = self.plainly(*words).calls
         if verb == "deploy" and self.variant == "full":
