@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from specctl.errors import SpecctlError
+
+READABLE = 16  # characters a line of a cell, below which words and ids are torn apart
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,17 @@ class Output:
 
     @classmethod
     def create(cls, *, as_json: bool = False, color: bool | None = None) -> Output:
-        """Consoles for this process; `color=False`, NO_COLOR or a pipe turn colour off."""
-        no_color = color is False or bool(os.environ.get("NO_COLOR"))
+        """Consoles for this process.
+
+        `color=False`, NO_COLOR or a pipe turn colour off, bold with it; `color=True` overrules them.
+        """
+        off = color is False or (color is None and bool(os.environ.get("NO_COLOR")))
+        system = None if off else "standard" if color else "auto"
         # A pipe has no width: a table that was cut to 80 columns would lose what a program looks for.
         width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 1000
-        out = Console(no_color=no_color, highlight=False, soft_wrap=not sys.stdout.isatty(), width=width)
-        err = Console(stderr=True, no_color=no_color, highlight=False, soft_wrap=not sys.stderr.isatty())
+        styled: dict[str, Any] = {"color_system": system, "no_color": off, "highlight": False}
+        out = Console(soft_wrap=not sys.stdout.isatty(), width=width, **styled)
+        err = Console(stderr=True, soft_wrap=not sys.stderr.isatty(), **styled)
         return cls(out=out, err=err, as_json=as_json)
 
     def json(self, document: object) -> None:
@@ -45,13 +53,30 @@ class Output:
     def table(
         self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None
     ) -> None:
-        """Print a table on stdout; cells are plain text (markup in them is not interpreted)."""
+        """Print a table on stdout; cells are plain text (markup in them is not interpreted).
+
+        On a terminal that is too narrow for it, each row is a few lines of its own.
+        """
+        rows = [tuple(row) for row in rows]
+        if all(columns) and _width(columns, rows) > self.out.width:
+            self._records(columns, rows, title)
+            return
         table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(column, overflow="fold")  # wrapped, never cut with an ellipsis
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
         self.out.print(table)
+
+    def _records(self, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None) -> None:
+        indent = max(map(len, columns))
+        if title:
+            self.line(title)
+        for number, row in enumerate(rows):
+            if number:
+                self.line("")
+            for column, cell in zip(columns, row, strict=True):
+                self.line(f"{column:{indent}}  {cell}")
 
     def line(self, text: str) -> None:
         """Print one line of the result on stdout."""
@@ -74,3 +99,9 @@ class Output:
                 self.err.print(f"    {escape(more)}")
         if error.hint:
             self.err.print(f"  [bold]hint[/]: {escape(error.hint)}")
+
+
+def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """What a table needs at least, with two blanks between columns."""
+    cells = zip(columns, *rows, strict=True)
+    return sum(min(READABLE, max(map(len, column))) + 2 for column in cells) - 2

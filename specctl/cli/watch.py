@@ -30,6 +30,7 @@ from specctl.tune.examples import write_examples
 from specctl.tune.live import Look, look
 from specctl.tune.watching import Moment, Watched
 
+NARROW = 80  # columns of a terminal, below which a table of so many columns cannot be read
 COLUMNS = (
     *("host", "server", "now", "batch", "threshold", "switches/min", "accepted", "tokens/s", "off graphs"),
     "warnings",
@@ -75,8 +76,9 @@ def watch(
 ) -> None:
     """Watch servers: on or off, batch, threshold, switches, accepted length, decode speed, graphs.
 
-    Refreshed in place; in a pipe, a line for each change. It warns about flapping, an off path without CUDA
-    graphs, a useless draft, and a threshold that the running-request limit makes dead. Changes nothing.
+    Refreshed in place; in a pipe or on a narrow terminal, a line for each change. It warns about flapping, an
+    off path without CUDA graphs, a useless draft, and a threshold that the running-request limit makes dead.
+    Changes nothing.
 
     With --once and --for the last look decides. Exit code 0: all is well, 1: a server is down, 3: there is a
     warning, 4: a host cannot be reached.
@@ -91,7 +93,7 @@ def watch(
     watcher = _Watcher(hosts)
     moments: list[Moment] = []
     try:
-        with _screen(output, enabled=output.out.is_terminal and not as_json) as show:
+        with _screen(output, enabled=_wide_terminal(output) and not as_json) as show:
             while True:
                 begin = time.monotonic()
                 moments = watcher.look()
@@ -145,6 +147,10 @@ class _Watcher:
         for host in self.links.values():
             with contextlib.suppress(Exception):
                 host.close()
+
+
+def _wide_terminal(output: Output) -> bool:
+    return output.out.is_terminal and output.out.width >= NARROW
 
 
 def _reason(error: SpecctlError | None) -> str:
