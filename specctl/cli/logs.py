@@ -13,7 +13,7 @@ import click
 
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
-from specctl.cli.selection import Selection, selected, selection_options
+from specctl.cli.selection import Selection, of_server, selected, selection_options
 from specctl.cli.servers import exit_code
 from specctl.config.model import HostConfig, ServerConfig
 from specctl.errors import SpecctlError, UsageError
@@ -62,14 +62,9 @@ def logs(
     span = _span(since)
     chosen = [
         (config, found)
-        for config in selected(selection, output).hosts
+        for config in selected(of_server(selection, server), output).hosts
         for found in config.servers
-        if server in (None, found.name)
     ]
-    if not chosen:
-        raise UsageError(
-            f"no selected host has a server {server!r}", code="no-server", hint="specctl hosts lists them"
-        )
     printer = _Printer(output, named=len(chosen) > 1, oldest=None if span is None else time.time() - span)
     wanted = lines if lines is not None else (MOST if since else 100)
 

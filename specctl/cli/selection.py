@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,8 +79,25 @@ def selected(selection: Selection, output: Output) -> Selected:
     inventory = load_inventory(path, environ=os.environ, bases=BaseStore.discover().versions())
     for warning in inventory.warnings:
         output.note(f"warning: {warning}")
-    hosts = select(inventory, selection.hosts, selection.groups, selection.limit, selection.servers)
+    try:
+        hosts = select(inventory, selection.hosts, selection.groups, selection.limit, selection.servers)
+    except UsageError as exc:
+        exc.context = {"inventory": str(path), **exc.context}
+        raise
     return Selected(inventory, hosts)
+
+
+def of_server(selection: Selection, server: str | None) -> Selection:
+    """The selection of a verb that takes one server as its argument.
+
+    Raises:
+        UsageError: --server names one too.
+    """
+    if server is None:
+        return selection
+    if selection.servers:
+        raise UsageError("the server is named twice: as an argument and with --server", code="server-twice")
+    return replace(selection, servers=(server,))
 
 
 def default_inventory(cwd: Path, configured: str | None) -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from specctl.cli.document import document, errors_of
+from specctl.cli.folding import folded
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
@@ -108,13 +109,17 @@ def history(ctx: click.Context, selection: Selection, last: int, releases: bool,
         found = [_document(o.key.name, *o.value) for o in outcomes if o.value is not None]
         output.json(document(code, errors_of(outcomes), hosts=found))
         ctx.exit(int(code))
-    rows = [
-        row
+    told = {
+        o.key.name: _release_rows(o.key.name, o.value[1]) if releases else _run_rows(o.key.name, o.value[0])
         for o in outcomes
         if o.value is not None
-        for row in (_release_rows(o.key.name, o.value[1]) if releases else _run_rows(o.key.name, o.value[0]))
-    ]
-    output.table(RELEASE_COLUMNS if releases else HISTORY_COLUMNS, rows if releases else sorted(rows))
+    }
+    rows = [row for of_host in told.values() for row in of_host]
+    if rows:
+        output.table(RELEASE_COLUMNS if releases else HISTORY_COLUMNS, rows if releases else sorted(rows))
+    nothing = folded([host for host, of_host in told.items() if not of_host])
+    if nothing:
+        output.note(f"{nothing}: no {'release' if releases else 'run'} yet; specctl deploy makes the first")
     _show_errors(output, outcomes)
     ctx.exit(int(code))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -11,10 +10,9 @@ import click
 from specctl.cli.document import document, errors_of
 from specctl.cli.main import json_option, output_of
 from specctl.cli.output import Output
-from specctl.cli.selection import Selection, selected, selection_options
+from specctl.cli.selection import Selection, of_server, selected, selection_options
 from specctl.cli.servers import Say, exit_code, on_hosts
 from specctl.config.model import HostConfig
-from specctl.errors import UsageError
 from specctl.exits import ExitCode
 from specctl.host.protocol import Host
 from specctl.service.factory import service_for
@@ -43,7 +41,7 @@ def get(ctx: click.Context, server: str | None, selection: Selection, as_json: b
     Exit code 0: all agree, 3: they differ somewhere, 1: a server has no switch, 4: a host cannot be reached.
     """
     output = output_of(ctx, as_json)
-    hosts = selected(_of(selection, server), output).hosts
+    hosts = selected(of_server(selection, server), output).hosts
 
     def one(host: Host, config: HostConfig, say: Say) -> list[Threshold]:
         say("looking")
@@ -111,7 +109,7 @@ def set_(
     output = output_of(ctx, as_json)
     wanted = Values(n, resume, dwell)
     check(wanted, None)
-    chosen = selected(_of(selection, server), output)
+    chosen = selected(of_server(selection, server), output)
 
     def one(host: Host, config: HostConfig, say: Say) -> list[Changed]:
         say(f"{server}: {wanted}")
@@ -164,14 +162,6 @@ def save_all(path: Any, done: list[Changed], output: Output) -> list[Edit]:
         edit.write()
         edits.append(edit)
     return edits
-
-
-def _of(selection: Selection, server: str | None) -> Selection:
-    if server is None:
-        return selection
-    if selection.servers:
-        raise UsageError("the server is named twice: as an argument and with --server", code="server-twice")
-    return replace(selection, servers=(server,))
 
 
 def _agree(t: Threshold) -> bool:

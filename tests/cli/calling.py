@@ -40,9 +40,9 @@ def caller(capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
-def inventory(path: Path, *hosts: str) -> Path:
-    """An inventory of hosts that are this machine, each with one server."""
+def inventory(path: Path, root: str = "/opt/specctl") -> Path:
+    """An inventory of one host, this machine, with one server."""
     server = {"name": "main", "model": "m", "port": 30000}
-    host = {"connection": "local", "root": "/opt/specctl", "servers": [server]}
-    path.write_text(yaml.safe_dump({"hosts": dict.fromkeys(hosts or ("here",), host)}))
+    host = {"connection": "local", "root": root, "servers": [server]}
+    path.write_text(yaml.safe_dump({"hosts": {"here": host}}))
     return path
