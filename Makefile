@@ -44,8 +44,9 @@ test: lint packages rig ## All tests but the long matrix
 	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m 'not slow and not gpu'
 
 .PHONY: matrix
-matrix: rig ## The full matrix of workers, algorithms, drafts and caches on the CPU rig, tuning on it, the whole story
-	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig tests/demo tests/tune
+matrix: rig packages ## All of the CPU rig and of the tests with real SGLang: every configuration, tuning, systemd, the story
+	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/rig tests/demo tests/tune \
+		tests/evidence/test_real_sglang.py tests/lab/test_real_sglang.py
 
 .PHONY: scale
 scale: $(VENV)/made packages ## Six lab hosts at once, two operators, memory over 200 hosts, logs of gigabytes
