@@ -6,14 +6,13 @@ from packaging.specifiers import SpecifierSet
 
 from specctl.config.model import EnvironmentKind, HostConfig, ServerConfig, Supervisor, Target
 from specctl.doctor.model import Check, fail, ok, present, size, warn
-from specctl.doctor.needs import OLDEST_OF_CUDA_12, TEMPORARY_BYTES, Needs, version
+from specctl.doctor.needs import GIB, OLDEST_OF_CUDA_12, TEMPORARY_BYTES, Needs, version
 from specctl.host.facts import Facts, FolderFact
 from specctl.service.unit import unit_for
 
 _SKEW_WARN_S = 5.0  # log times of host and operator no longer compare by eye
 _SKEW_FAIL_S = 300.0  # certificates and package indexes start to fail
 _FEW_INODES = 200_000  # an environment has about a hundred thousand files
-_THIN_BYTES = 100 << 20  # an environment over an adopted one
 _BUSY_GPU_MIB = 1024
 
 
@@ -78,7 +77,7 @@ def _folder(config: HostConfig, facts: Facts, needs: Needs, folder: FolderFact) 
         return fail(name, f"{seen}, mounted noexec", "choose a root on a file system that runs programs")
     if folder.free_bytes < needed:
         return fail(name, f"{seen}, {size(needed)} are needed", _room(folder.purpose))
-    many = folder.purpose == "root" and needed > _THIN_BYTES
+    many = folder.purpose == "root" and needed > GIB  # a whole environment
     if many and folder.free_inodes is not None and folder.free_inodes < _FEW_INODES:
         return fail(name, f"{seen}, only {folder.free_inodes} files more", _room(folder.purpose))
     return ok(name, seen)
@@ -91,7 +90,7 @@ def _needed(config: HostConfig, facts: Facts, needs: Needs, folder: FolderFact) 
         cache = facts.folder("uv cache")
         linked = cache is not None and cache.mount == folder.mount
         if adopted:
-            return _THIN_BYTES
+            return 100 << 20
         # hard links from uv's cache on the same file system, copies otherwise
         return needs.disk_bytes + (0 if linked else needs.disk_bytes // 4)
     if folder.purpose == "uv cache":

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from specctl.base.errors import RecordError, UnknownBase
-from specctl.base.lock import shipped_lock
+from specctl.base.lock import pins_of, shipped_lock
 from specctl.base.store import BaseStore
 from specctl.config.model import EnvironmentKind, HostConfig, Target
 from specctl.doctor.machine import check_machine, interpreter
@@ -33,9 +33,10 @@ def check_fit(config: HostConfig, facts: Facts, state: HostState, uv: str | None
     Raises:
         PlanRefused: why, in doctor's words.
     """
-    needs = needs_on(config.base, config.target)
-    if not packages or any(release.complete for release in state.releases.values()):
-        needs = replace(needs, disk_bytes=0)  # doctor counts a first deploy; the next one shares its files
+    needs, whole = needs_on(config.base, config.target)
+    # doctor counts a first deploy of the base's whole lock; another one is shorter, or shares what is there
+    share = 0 if any(release.complete for release in state.releases.values()) else min(packages, whole)
+    needs = replace(needs, disk_bytes=needs.disk_bytes * share // max(whole, 1))
     root = facts.folder("root")  # uv's cache is there too when we install, wherever the user's own one is
     facts = replace(facts, folders=(root, replace(root, purpose="uv cache")) if root else ())
     adopted = config.environment is EnvironmentKind.ADOPTED
@@ -54,14 +55,14 @@ def check_fit(config: HostConfig, facts: Facts, state: HostState, uv: str | None
 
 
 @cache
-def needs_on(base: str, target: Target) -> Needs:
-    """What a base asks of a host; nothing where the base is not known here."""
+def needs_on(base: str, target: Target) -> tuple[Needs, int]:
+    """What a base asks of a host, and how many packages its lock has; nothing where it is not known here."""
     try:
         known = BaseStore.discover().get(base)
         lock = shipped_lock(known, target.value) if target.value in known.locks else None
     except (UnknownBase, RecordError):
-        return _NOTHING
-    return needs_of(known, lock, cuda=target is Target.CUDA)
+        return _NOTHING, 0
+    return needs_of(known, lock, cuda=target is Target.CUDA), len(pins_of(lock or ""))
 
 
 def _tools(config: HostConfig, facts: Facts, uv: str | None, *, adopted: bool) -> list[Check]:

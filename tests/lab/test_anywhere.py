@@ -96,8 +96,13 @@ def test_the_kept_result_says_what_was_tried_and_what_was_lost(name: str) -> Non
 
 
 def test_the_kept_matrix_knows_every_action_that_there_is() -> None:
-    """A new action asks for a new run of `make anywhere`, one that no plan has for a site that has it."""
+    """A new action asks for a new run of `make anywhere`, one that no plan has for a site that has it.
+
+    Supervisor is brought to hosts without systemd only, before anything is armed or stopped. That it cannot
+    be is in tests/release/test_deploy_here.py.
+    """
+    without = {"bring-supervisor"}
     result = json.loads((RESULTS / "anywhere.json").read_text())
     known = {action.split()[1] for action in result["actions"]}
-    assert result["actions that no plan here has"] == []
-    assert known == kinds_of_actions()
+    assert set(result["actions that no plan here has"]) <= without
+    assert known == kinds_of_actions() - without

@@ -12,6 +12,7 @@ from specctl.config.model import SecretRef, ThresholdPolicy, Timers
 from specctl.exits import ExitCode
 from specctl.release.journal import parse
 from specctl.release.result import Outcome, overall
+from specctl.service.errors import ServiceError
 
 
 def journal_of(sandbox: Sandbox, number: int) -> list[dict[str, object]]:
@@ -78,6 +79,17 @@ def test_a_first_deploy_that_fails_leaves_nothing_running_and_is_no_rollback(san
     assert not [path for path in sandbox.root.iterdir() if path.is_dir()]
 
 
+def test_a_supervisor_that_cannot_be_brought_leaves_the_old_release_serving(sandbox: Sandbox) -> None:
+    sandbox.deploy(sandbox.dist(1))
+    sandbox.service("main").fail_next["prepare"] = ServiceError("pip finds no supervisor")
+    result = sandbox.deploy(sandbox.dist(2))
+    assert result.error is not None
+    assert result.error.context["step"] == "bring-supervisor"
+    assert result.state == "nothing that serves was touched"
+    assert result.notes == ()  # what serves is no leftover
+    assert sandbox.version() == "0.5.9+specctl.1"
+
+
 def test_a_failed_release_may_be_deployed_again_and_is_good_when_it_passes(sandbox: Sandbox) -> None:
     sandbox.deploy(sandbox.dist(1))
     dist = sandbox.dist(2)
@@ -95,7 +107,7 @@ def test_a_failure_at_fetch_touches_nothing_and_removes_no_older_release(sandbox
     calls = list(sandbox.service("main").calls)
     (dist / "lock-cuda.txt").unlink()
     result = sandbox.engine.run(sandbox.config, maker, command="deploy", what="deploy")
-    assert result.outcome is Outcome.FAILED
+    assert result.outcome is Outcome.REFUSED
     assert sandbox.service("main").calls == calls
     assert set(sandbox.state().releases) == {sandbox.release(1)}
 
