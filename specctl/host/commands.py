@@ -170,7 +170,7 @@ class CommandHost(ABC):
         )
         answer = self._answer(call)
         if not isinstance(answer, dict) or "errno" in answer:
-            raise refused(self.name, path, "read", answer)
+            raise refused(self.name, path, "read", answer, root=sudo or self.is_root)
         return answer
 
     def _receive(self, facts: Mapping[str, object], blocks: Iterable[bytes], *, sudo: bool) -> None:
@@ -191,7 +191,7 @@ class CommandHost(ABC):
         )
         answer = self._answer(call)
         if not isinstance(answer, dict) or answer.get("state") != "written":
-            raise refused(self.name, str(facts["path"]), "written", answer)
+            raise refused(self.name, str(facts["path"]), "written", answer, root=sudo or self.is_root)
 
     def _answer(self, call: Call) -> object:
         """Run a program and return the JSON document it printed last; noise around it is passed over."""

@@ -151,7 +151,11 @@ def _auth_refused(
     refused = [f"{offered(tried.source)}: {tried.result}" for tried in exc.result]
     notes = [*keys.notes, *refused]
     if refused and all(isinstance(tried.result, (EOFError, OSError)) for tried in exc.result):
-        return Unreachable(f"{host} cannot be reached: {hop.shown} hung up while logging in", context=context)
+        return Unreachable(
+            f"{host} cannot be reached: {hop.shown} hung up while logging in",
+            context=context,
+            hint="its sshd may be taking no more logins at the moment (MaxStartups); its own log says why",
+        )
     many = len(refused) > 3
     return AuthRefused(
         f"{hop.shown} refused to let {hop.user} in",

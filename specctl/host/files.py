@@ -10,8 +10,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DENIED = (errno.EACCES, errno.EPERM)
 
 
-def refused(host: str, path: str, verb: str, answer: object) -> FileRefused:
-    """The error for a failed answer of the programs `receive` and `look`; `verb` is "written" or "read"."""
+def refused(host: str, path: str, verb: str, answer: object, *, root: bool = False) -> FileRefused:
+    """The error for a failed answer of the programs `receive` and `look`.
+
+    Args:
+        verb: "written" or "read".
+        root: it was tried as root.
+    """
     seen = answer if isinstance(answer, dict) else {}
     number, mount = seen.get("errno"), seen.get("mount", "?")
     context = {"host": host, "path": path, "cause": str(seen.get("reason", answer))}
@@ -28,6 +33,8 @@ def refused(host: str, path: str, verb: str, answer: object) -> FileRefused:
         return ReadOnly(f"{start}: {mount} is mounted read-only", context=context, hint=hint)
     if number in _DENIED:
         hint = "give the folder to the user of the connection, or set sudo: true for the host"
+        if root:
+            hint = "not even root may: is it a network file system (root_squash), or immutable (lsattr)?"
         return PermissionRefused(f"{start}: permission denied", context=context, hint=hint)
     if number in (errno.ENOENT, errno.ENOTDIR):
         return FileRefused(f"{start}: its folder does not exist", context=context)

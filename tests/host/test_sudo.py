@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from specctl.host.errors import CommandFailed, SudoNeedsPassword
+from specctl.host.errors import CommandFailed, PermissionRefused, SudoNeedsPassword
+from specctl.host.files import refused
 from specctl.host.local import LocalHost
 
 
@@ -54,3 +56,11 @@ def test_a_command_that_failed_under_a_sudo_that_works_is_not_blamed_on_sudo(
     with pytest.raises(CommandFailed) as caught:
         Here("h1").run(["false"], sudo=True)
     assert caught.value.code == "command-failed"
+
+
+@pytest.mark.parametrize(("root", "hint"), [(False, "sudo: true"), (True, "root_squash")])
+def test_a_file_that_root_may_not_write_is_not_answered_with_sudo(root: bool, hint: str) -> None:
+    seen = refused("h1", "/mnt/f", "written", {"errno": errno.EACCES}, root=root)
+    assert isinstance(seen, PermissionRefused)
+    assert hint in str(seen.hint)
+    assert ("sudo" in str(seen.hint)) is not root
