@@ -74,7 +74,7 @@ def check_distribution(config: HostConfig, distribution: Distribution) -> None:
             f"{', '.join(there) or 'none'}",
             code="overlay-missing",
             context={"host": config.name, "missing": ", ".join(missing)},
-            hint=f"{did_you_mean(missing[0], there)}; change `overlays:` in the inventory, or build the "
+            hint=f"change `overlays:` in the inventory ({did_you_mean(missing[0], there)}), or build the "
             "distribution with it",
         )
 
