@@ -9,6 +9,7 @@ from dataclasses import asdict
 from specctl.cli.output import Output
 from specctl.evidence.model import Report, Verdict
 
+NARROW = 70  # columns of a terminal, below which little is left for what was seen
 COLUMNS = ("", "evidence", "", "")
 
 
@@ -22,7 +23,14 @@ def show_report(report: Report, output: Output) -> None:
         rows.append(("", "", "where", e.where))
         if e.hint and e.verdict is not Verdict.PASS:
             rows.append(("", "", "to do", e.hint))
-    output.table(COLUMNS, rows, title=headline(report))
+    if output.out.width >= NARROW:
+        output.table(COLUMNS, rows, title=headline(report))
+        return
+    output.line(headline(report))
+    for verdict, kind, label, text in rows:
+        if verdict or kind:
+            output.line(f"{verdict} {kind}".strip())
+        output.line(f"  {label}: {text}")
 
 
 def headline(report: Report) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cli.calling import Call
+from specctl.cli.evidence_view import show_report
 from specctl.cli.output import Output
+from specctl.evidence.model import Evidence, Kind, Report, Verdict
 
 COLUMNS = ("host", "server", "release", "state", "process", "rollback to", "drift")
 ROWS = [(f"gpu-{n}", "main", "0.5.9+specctl.1-1a2b3c4d", "good", "running", "-", "-") for n in (1, 2)]
@@ -52,3 +54,17 @@ def test_a_table_that_does_not_fit_becomes_a_few_lines_for_each_row(
     assert len(said) == lines
     assert max(map(len, said)) <= int(columns)
     assert any("0.5.9+specctl.1-1a2b3c4d" in line for line in said)  # whole
+
+
+@pytest.mark.parametrize("columns", ["120", "40"])
+def test_evidence_is_read_in_whole_words_on_a_narrow_terminal(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    one = Evidence(
+        Kind.INSTALL, Verdict.FAIL, "install-nothing", "a deployed release", "no release", "/srv", "deploy"
+    )
+    show_report(Report("h1", "main", "", "now", (one,)), Output.create())
+    said = capsys.readouterr().out
+    for word in ("h1 main: not proven", "fail", "[install-nothing]", "a deployed release", "/srv", "deploy"):
+        assert word in said
