@@ -142,7 +142,7 @@ def of(report: Report, kind: Kind) -> Evidence:
     return next(e for e in report.evidence if e.kind is kind)
 
 
-@pytest.mark.parametrize("worker", ["v1", "v2"])
+@pytest.mark.parametrize("worker", [pytest.param("v1", marks=pytest.mark.slow), "v2"])
 def test_a_real_server_proves_itself_and_its_switch_with_identical_texts(make: Any, worker: str) -> None:
     site = make()
     site.start(worker)
@@ -170,6 +170,7 @@ def test_the_real_v1_worker_runs_while_only_v2_was_overlaid(make: Any) -> None:
     assert of(report, Kind.MARKER).code == "marker-absent"
 
 
+@pytest.mark.slow
 def test_a_real_server_without_the_flag_has_no_marker(make: Any) -> None:
     site = make()
     site.start("v1", threshold=None)

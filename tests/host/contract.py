@@ -111,9 +111,9 @@ class HostContract:
 
     def test_a_command_that_hangs_is_ended_at_its_deadline(self, host: Host, folder: str) -> None:
         began = time.monotonic()
-        with pytest.raises(HostTimeout, match=r"did not end within 1 s") as caught:
-            host.run(["sh", "-c", f"echo started; echo $$ > {folder}/pid; sleep 60"], timeout_s=1)
-        assert time.monotonic() - began < 10
+        with pytest.raises(HostTimeout, match=r"did not end within 3 s") as caught:
+            host.run(["sh", "-c", f"echo started; echo $$ > {folder}/pid; sleep 60"], timeout_s=3)
+        assert time.monotonic() - began < 30
         assert caught.value.context["output so far"] == "started"
 
     def test_a_flood_of_output_keeps_its_beginning_and_its_end(self, host: Host) -> None:

@@ -71,6 +71,7 @@ def test_a_broken_second_release_is_undone_and_the_old_process_release_serves(si
     assert "failed" not in refused["hosts"][0]["outcome"] or "no release" in str(refused["hosts"][0]["error"])
 
 
+@pytest.mark.slow
 def test_three_rollbacks_in_a_row_go_three_releases_back(site: Site) -> None:
     site.host("h1", sudo=True, keep_releases=9)
     for number in (1, 2, 3, 4):
@@ -122,6 +123,7 @@ def two_servers(site: Site, **second: object) -> None:
     site.hosts["h1"]["servers"] = [first, other]
 
 
+@pytest.mark.slow
 def test_two_servers_of_a_host_share_a_release_and_each_goes_back_on_its_own(site: Site) -> None:
     two_servers(site)
     site.deploy(1)
@@ -154,6 +156,7 @@ def test_a_first_deploy_that_fails_is_exit_1_and_leaves_no_unit_behind(site: Sit
     assert left.strip() == "0"
 
 
+@pytest.mark.slow
 def test_pruning_keeps_what_serves_and_the_way_back(site: Site) -> None:
     site.host("h1", sudo=True, keep_releases=9)
     for number in (1, 2, 3):
@@ -180,6 +183,7 @@ def test_changed_arguments_alone_are_shown_by_diff_and_restart_the_server(site: 
     assert "threshold=24" in marker["seen"] or "24" in marker["expected"]
 
 
+@pytest.mark.slow
 def test_each_host_rolls_back_to_what_it_had_itself(site: Site) -> None:
     site.host("h1", sudo=True)
     site.host("h2", sudo=True)

@@ -99,6 +99,7 @@ def test_when_the_operators_machine_dies_the_host_goes_back_by_itself_and_the_ne
     assert site.json("status")["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_after_a_killed_deploy_a_rollback_goes_back_without_waiting_for_the_host(
     site: Site, switching: subprocess.Popen[str]
 ) -> None:
@@ -111,6 +112,7 @@ def test_after_a_killed_deploy_a_rollback_goes_back_without_waiting_for_the_host
     assert site.json("status")["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_a_link_that_is_lost_after_the_flip_is_exit_4_and_the_host_goes_back_by_itself(
     in_lab: Lab, site: Site, switching: subprocess.Popen[str]
 ) -> None:

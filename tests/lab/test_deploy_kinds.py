@@ -133,11 +133,12 @@ def test_a_full_disk_is_told_before_anything_is_touched_and_the_old_release_serv
     assert by_host(site.deploy(2))["h1"]["outcome"] == "done"
 
 
-def test_a_root_that_may_not_be_written_is_not_called_locked(site: Site) -> None:
+def test_a_root_that_may_not_be_written_is_refused_with_two_ways_out(site: Site) -> None:
     site.host("h1", sudo=False)
     site.hosts["h1"]["root"] = f"/opt/{site.tag}"  # deploy may not write there
-    error = by_host(site.deploy(1, code=1))["h1"]["error"]
-    assert error["code"] == "lock-denied"
+    error = by_host(site.deploy(1, code=2))["h1"]["error"]
+    assert error["code"] == "host-unfit"
+    assert "may not write there" in error["message"]
     assert "sudo: true" in error["hint"]
 
 

@@ -25,6 +25,18 @@ def _id(spec: Spec) -> str:
     return "-".join([spec.name, *sync])
 
 
+def sliced(specs: list[Spec]) -> list[object]:
+    """Specs as parameters, of which `make test` runs a slice with each worker, algorithm, draft and cache."""
+    return [
+        pytest.param(spec, id=_id(spec), marks=() if _in_slice(spec) else pytest.mark.slow) for spec in specs
+    ]
+
+
+def _in_slice(spec: Spec) -> bool:
+    own = {"v1": "EAGLE", "v2": "EAGLE3"}[spec.worker] == spec.algorithm
+    return own == spec.radix == (spec.draft == "good")
+
+
 def never_off(spec: Spec) -> Spec:
     """The same worker, algorithm and draft without the flag: what a loss is measured against."""
     return Spec(worker=spec.worker, algorithm=spec.algorithm, draft=spec.draft, hooks=("probe", "draft_kv"))

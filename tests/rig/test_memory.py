@@ -55,7 +55,8 @@ def test_prompts_in_chunks_between_plain_steps(rig: Rig, spec: Spec) -> None:
     assert max(prompts.values()) > 32, "prompts must need several chunks"
 
 
-@pytest.mark.parametrize("spec", both("--page-size", "16", "--max-total-tokens", "512"))
+# so little memory holds few requests at a time: only a lower threshold is crossed for sure
+@pytest.mark.parametrize("spec", both("--page-size", "16", "--max-total-tokens", "512", threshold=3))
 def test_requests_retracted_for_lack_of_memory_come_back_right(rig: Rig, spec: Spec) -> None:
     check(rig, spec, pool=512)
     assert rig.run(spec, LOAD).pool_flushed.retracted >= 2, "the pool must have been too small"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from . import acceptance, rule
+from .cases import LOAD as FULL
 from .cases import RESUME, RESUME_STEPS, THRESHOLD, never_off, params
 from .load import make
 from .plugin import Rig
@@ -42,23 +45,29 @@ def test_a_token_whose_slot_is_not_counted_is_noticed(rig: Rig) -> None:
 def test_a_skipped_rebuild_shows_in_acceptance_and_in_the_draft_cache_but_not_in_the_text(
     rig: Rig, spec: Spec
 ) -> None:
-    result, never = rig.run(spec, LOAD), rig.run(never_off(spec), LOAD)
-    assert not differing(result.texts, rig.reference(LOAD))
+    result, never = rig.run(spec, FULL), rig.run(never_off(spec), FULL)
+    assert not differing(result.texts, rig.reference(FULL))
     right_after = acceptance.compare(result.steps, never.steps, since=range(3))
     assert right_after.matched >= 10
-    assert right_after.ratio < 0.97, right_after
-    assert sum(stream["stale"] for stream in stale_positions(rig, spec, LOAD).values()) > 50
+    assert not right_after.at_least(0.97), right_after
+    assert sum(stream["stale"] for stream in stale_positions(rig, spec, FULL).values()) > 50
 
 
 @pytest.mark.parametrize(
     "spec", params([broken("no-reset-at-prefill", "v1"), broken("no-reset-at-prefill", "v2", "EAGLE3")])
 )
 def test_pairs_of_an_earlier_request_show_in_the_draft_cache(rig: Rig, spec: Spec) -> None:
-    try:
-        found = stale_positions(rig, spec, LOAD)
-    except ServerDied:
-        return  # noticed even earlier
-    assert sum(stream["stale"] for stream in found.values()) > 0
+    for number in range(
+        3
+    ):  # not every load has a request that follows another one in the middle of its pairs
+        again = replace(spec, env=(*spec.env, ("RIG_TRY", str(number))))
+        try:
+            found = stale_positions(rig, again, LOAD)
+        except ServerDied:
+            return  # noticed even earlier
+        if sum(stream["stale"] for stream in found.values()) > 0:
+            return
+    pytest.fail("nothing noticed it")
 
 
 def test_a_wrong_stride_changes_the_text_or_ends_the_server(rig: Rig) -> None:

@@ -164,6 +164,7 @@ class Plain:
         assert live(self.file) == self.before
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_on_the_plain_server_still_brings_the_speculating_one_back(
     site: Site, tmp_path: Path
 ) -> None:
