@@ -41,8 +41,12 @@ lint: $(VENV)/made ## Linter, formatter, type checker
 	$(BIN)/mypy
 
 .PHONY: test
-test: lint packages rig ## All tests but the long matrix
+test: lint packages rig ## All tests but the long ones
 	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m 'not slow and not gpu'
+
+.PHONY: slow
+slow: packages rig ## The long tests that `make test` leaves out
+	SPECCTL_RIG_REQUIRED=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m 'slow and not gpu'
 
 .PHONY: matrix
 matrix: rig packages ## All of the CPU rig and of the tests with real SGLang: every configuration, tuning, systemd, the story

@@ -47,6 +47,11 @@ def _before_the_burst(threshold: int, run: Run) -> _Finding | None:
     if not info.get("state"):
         seen = "/server_info has no dynamic_speculation: the switch is not part of this process"
         return _Finding(Verdict.FAIL, "behaviour-no-state", seen, "compare the route and install evidence")
+    live = _live_threshold(info)
+    if live != threshold and live is not None:
+        seen = f"its threshold is {live} now, not {threshold}: it was changed while it ran"
+        hint = "set it back, or write it into the inventory (specctl threshold), then exercise it again"
+        return _Finding(Verdict.UNKNOWN, "behaviour-overridden-live", seen, hint)
     limit = info.get("limit")
     if isinstance(limit, int) and limit <= threshold:
         seen = f"at most {limit} requests run at once, so a batch never exceeds {threshold}"
@@ -114,6 +119,12 @@ def _the_calm(threshold: int, run: Run) -> _Finding:
 def _has_graphs(run: Run) -> bool:
     info = run.info or {}
     return info.get("disable_cuda_graph") is not True and info.get("device") != "cpu"
+
+
+def _live_threshold(info: Mapping[str, Any]) -> int | None:
+    state = info.get("state")
+    value = state.get("threshold") if isinstance(state, dict) else None
+    return value if isinstance(value, int) else None
 
 
 def _peak(run: Run) -> int:
