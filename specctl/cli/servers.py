@@ -56,12 +56,13 @@ def on_hosts(
 def exit_code(errors: Sequence[SpecctlError], *, ok: bool, done: bool = False) -> ExitCode:
     """Unreachable before anything else; then the one code that all errors share, or FAILED.
 
-    `done`: something was done on some host, so that USAGE, which denies that, is no answer.
+    `done`: something was done on some host, so that USAGE, which denies that, is no answer. Nor is it where
+    something else is not `ok`.
     """
     if any(isinstance(error, (Unreachable, HostTimeout)) for error in errors):
         return ExitCode.UNREACHABLE
     codes = {error.exit_code for error in errors}
     if codes:
         code = codes.pop() if len(codes) == 1 else ExitCode.FAILED
-        return ExitCode.FAILED if done and code is ExitCode.USAGE else code
+        return ExitCode.FAILED if (done or not ok) and code is ExitCode.USAGE else code
     return ExitCode.OK if ok else ExitCode.FAILED

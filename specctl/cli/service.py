@@ -125,8 +125,9 @@ def _stop(host: Host, config: HostConfig, server: ServerConfig, say: Say) -> Don
 def _carry_out(selection: Selection, output: Output, verb: str, order: Order) -> int:
     """Run an order on every selected server, under each host's lock; show what came of it."""
     hosts = selected(selection, output).hosts
+    came: dict[str, list[Done]] = {config.name: [] for config in hosts}  # also of hosts that failed half way
 
-    def one(host: Host, config: HostConfig, say: Say) -> list[Done]:
+    def one(host: Host, config: HostConfig, say: Say) -> None:
         clock = SystemClock()
         names = " ".join(server.name for server in config.servers)
         remote = Remote(host, config.root, new_run_id(clock), config.sudo)
@@ -134,12 +135,13 @@ def _carry_out(selection: Selection, output: Output, verb: str, order: Order) ->
         longest = sum(s.timers.stop_s + s.timers.start_s + s.timers.hold_s for s in config.servers)
         lock.acquire(verb, longest + LOCK_MARGIN_S)
         try:
-            return [order(host, config, server, say) for server in config.servers]
+            for server in config.servers:
+                came[config.name].append(order(host, config, server, say))
         finally:
             lock.release()
 
     outcomes = on_hosts(hosts, one, output)
-    done = [d for outcome in outcomes for d in outcome.value or ()]
+    done = [d for of_host in came.values() for d in of_host]
     errors = errors_of(outcomes)
     code = exit_code([error for _, error in errors], ok=all(d.ok for d in done), done=bool(done))
     if output.as_json:

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -20,6 +20,7 @@ from specctl.cli.main import output_of
 from specctl.cli.output import Output
 from specctl.cli.selection import Selection, selected, selection_options
 from specctl.cli.servers import exit_code
+from specctl.cli.waiting import show_waiting
 from specctl.config.model import HostConfig
 from specctl.errors import SpecctlError
 from specctl.exits import ExitCode
@@ -161,6 +162,7 @@ def _reason(error: SpecctlError | None) -> str:
 def _screen(output: Output, *, enabled: bool):  # type: ignore[no-untyped-def]
     """How moments are shown: a table in place, or lines."""
     if enabled:
+        show_waiting(replace(output, err=output.out))  # above the table, not into it
         with Live(console=output.out, auto_refresh=False, transient=False) as live:
             yield lambda moments: live.update(table(moments), refresh=True)
         return

@@ -79,9 +79,7 @@ def make_deploy_plan(facts: HostFacts, source: Source, release: str) -> Plan:
             actions.append(
                 CheckInstall(release, source.distribution.version, dict(source.distribution.files))
             )
-        if facts.config.supervisor is Supervisor.SUPERVISOR and not facts.state.supervisor:
-            links = Layout(facts.config.root).wheels if facts.config.wheelhouse else None
-            actions.append(BringSupervisor(names[0], facts.config.root, links))
+        actions += bring_supervisor(facts)
         switches = [Switch(s, release, source.distribution.version) for s in todo]
         actions += switch(facts.state, switches, owner=facts.owner)
         if adopt:
@@ -91,6 +89,15 @@ def make_deploy_plan(facts: HostFacts, source: Source, release: str) -> Plan:
     if todo and doomed:
         actions.append(Prune(doomed, useless(facts.state, doomed)))
     return Plan(facts.config.name, "deploy", release, tuple(actions), tuple(changes), notes_of(facts))
+
+
+def bring_supervisor(facts: HostFacts) -> list[Action]:
+    """Before the first stop: whoever has no supervisor could not start again what was stopped."""
+    config = facts.config
+    if config.supervisor is not Supervisor.SUPERVISOR or facts.state.supervisor:
+        return []
+    links = Layout(config.root).wheels if config.wheelhouse else None
+    return [BringSupervisor(config.servers[0].name, config.root, links)]
 
 
 def change_of(server: ServerFacts, state: HostState, release: str) -> ServerChange:

@@ -9,7 +9,7 @@ from functools import cache
 from specctl.base.errors import RecordError, UnknownBase
 from specctl.base.lock import pins_of, shipped_lock
 from specctl.base.store import BaseStore
-from specctl.config.model import EnvironmentKind, HostConfig, Target
+from specctl.config.model import EnvironmentKind, HostConfig, Supervisor, Target
 from specctl.doctor.machine import check_machine, interpreter
 from specctl.doctor.model import Check, Verdict, fail
 from specctl.doctor.needs import Needs, needs_of
@@ -34,14 +34,18 @@ def check_fit(config: HostConfig, facts: Facts, state: HostState, uv: str | None
         PlanRefused: why, in doctor's words.
     """
     needs, whole = needs_on(config.base, config.target)
-    # doctor counts a first deploy of the base's whole lock; another one is shorter, or shares what is there
-    share = 0 if any(release.complete for release in state.releases.values()) else min(packages, whole)
+    # doctor counts a first deploy of the base's whole lock; another one is shorter, or shares what is there:
+    # one that was cut off has left its packages in the cache
+    share = 0 if state.releases else min(packages, whole)
     needs = replace(needs, disk_bytes=needs.disk_bytes * share // max(whole, 1))
     root = facts.folder("root")  # uv's cache is there too when we install, wherever the user's own one is
     facts = replace(facts, folders=(root, replace(root, purpose="uv cache")) if root else ())
+    # the unit turns lingering on by itself, and root may hear from a systemd that tells this user nothing
+    state_told = facts.system_state if facts.system_state == "offline" else "running"
+    facts = replace(facts, linger=True, system_state=state_told)
     adopted = config.environment is EnvironmentKind.ADOPTED
-    names = _NEEDED_ADOPTED if adopted else _NEEDED
-    checks = [*check_machine(config, facts, needs), *_tools(config, facts, uv, adopted=adopted)]
+    names = set(_NEEDED_ADOPTED if adopted else _NEEDED) - _unread(config, facts)
+    checks = [*check_machine(config, facts, needs), *_tools(config, facts, state, uv)]
     failed = [c for c in checks if c.verdict is Verdict.FAIL and c.name in names]
     if not failed:
         return
@@ -65,13 +69,28 @@ def needs_on(base: str, target: Target) -> tuple[Needs, int]:
     return needs_of(known, lock, cuda=target is Target.CUDA), len(pins_of(lock or ""))
 
 
-def _tools(config: HostConfig, facts: Facts, uv: str | None, *, adopted: bool) -> list[Check]:
-    """A venv is made by uv or by Python's own modules, of which Debian leaves one out; a thin one by venv."""
-    python = facts.python(interpreter(config))
-    if python is None or python.version is None or (uv and not adopted):
-        return []
-    if python.venv and (python.ensurepip or adopted):
-        return []
-    lacks = "the venv module" if adopted or not python.venv else "ensurepip"
-    seen = f"{python.path} is without {lacks}" + ("" if adopted else ", and there is no uv")
-    return [fail("python", seen, "install python3-venv (or uv) on the host")]
+def _unread(config: HostConfig, facts: Facts) -> set[str]:
+    """Checks whose facts the login user could not read: the host may be fit all the same."""
+    ended = {problem.partition(":")[0] for problem in facts.problems}
+    unread = {"gpu"} if "nvidia-smi" in ended else set()
+    return unread | ({"python"} if config.sudo and interpreter(config) in ended else set())
+
+
+def _tools(config: HostConfig, facts: Facts, state: HostState, uv: str | None) -> list[Check]:
+    """A venv is made by uv or by Python's own modules, of which Debian leaves one out; a thin one and that of
+    supervisor by Python always."""
+    adopted = config.environment is EnvironmentKind.ADOPTED
+    wanted = []  # interpreter, whether pip has to come with it, for what
+    if adopted or not uv:
+        wanted.append((interpreter(config), not adopted, "" if adopted else ", and there is no uv"))
+    if config.supervisor is Supervisor.SUPERVISOR and not state.supervisor:
+        wanted.append((config.python, True, ", and supervisor needs it"))
+    checks = []
+    for name, pip, why in wanted:
+        python = facts.python(name)
+        if python is None or python.version is None or (python.venv and (python.ensurepip or not pip)):
+            continue
+        lacks = "ensurepip" if python.venv else "the venv module"
+        seen = f"{python.path} is without {lacks}{why}"
+        checks.append(fail("python", seen, "install python3-venv (or uv) on the host"))
+    return checks

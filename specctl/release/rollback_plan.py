@@ -10,7 +10,7 @@ from specctl.evidence.model import Expectation
 from specctl.release.actions.base import Action
 from specctl.release.actions.check import CheckInstall
 from specctl.release.actions.folders import PrepareRoot
-from specctl.release.deploy_plan import HostFacts, close_unfinished, notes_of
+from specctl.release.deploy_plan import HostFacts, bring_supervisor, close_unfinished, notes_of
 from specctl.release.errors import NoTarget
 from specctl.release.gate import as_expectation
 from specctl.release.plan import Plan, ServerChange
@@ -85,6 +85,7 @@ def make_rollback_plan(facts: HostFacts, to: str | None, expect: Expect, render:
             CheckInstall(s.release, s.facts.expectation.distribution, dict(s.facts.expectation.files))
             for s in seen.values()
         ]
+        actions += bring_supervisor(facts)
         actions += switch(facts.state, switches, owner=facts.owner)
         actions += settle(switches, rollback=True)
     first = switches[0].release if switches else (to or "")

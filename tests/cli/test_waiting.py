@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cli.calling import Call, inventory
 from specctl.cli.output import Output
 from specctl.cli.waiting import show_waiting
+from specctl.cli.watch import _screen
 from specctl.host import connection
 from specctl.host.errors import Unreachable
 from specctl.host.ssh_config import Hop
@@ -36,6 +39,17 @@ def test_a_host_that_does_not_answer_is_spoken_of_once(
     assert said.count("gpu-1: still connecting to") == 1
     assert f"127.0.0.1:{port}" in said
     assert "each step may take 0.4 s" in said
+
+
+def test_what_is_waited_for_is_said_above_a_table_that_is_refreshed_in_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = replace(Output.create(), out=Console(force_terminal=True, width=160, highlight=False))
+    with _screen(output, enabled=True):
+        connection.log.warning("gpu-1: still connecting", extra={"host": "gpu-1"})
+    out, err = capsys.readouterr()
+    assert "gpu-1: still connecting" in out  # where rich knows of the table
+    assert err == ""
 
 
 class Service:

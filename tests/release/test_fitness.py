@@ -23,6 +23,11 @@ ADOPTING = make_host(environment=EnvironmentKind.ADOPTED, adopt="/opt/env/")
 PYTHON = PythonFact("python3", "/usr/bin/python3", "3.12.3", True, True)
 THEIRS = replace(PYTHON, name="/opt/env/bin/python", path="/opt/env/bin/python")
 INSTALLED = HostState(exists=True, releases={"r": ReleaseState("r", complete=True)})
+CUT_OFF = HostState(exists=True, releases={"r": ReleaseState("r", complete=False)})
+BRINGING = make_host(supervisor=Supervisor.SUPERVISOR)
+BROUGHT = HostState(exists=True, supervisor=True)
+NO_PIP = {"pythons": (replace(PYTHON, ensurepip=False),)}
+HIDDEN = ("/opt/env/bin/python: [Errno 13] Permission denied: '/opt/env/bin/python'",)
 FULL = {"folders": (folder("root", "/opt/specctl", free_bytes=2 * GIB, free_inodes=60_000),)}
 
 
@@ -56,6 +61,8 @@ def refusal(
         ({"pythons": (replace(PYTHON, venv=False),)}, {"uv": None}, "without the venv module"),
         ({"pythons": (PYTHON,)}, {"host": ADOPTING}, "python: /opt/env/bin/python is not there"),
         ({"pythons": (PYTHON, replace(THEIRS, venv=False))}, {"host": ADOPTING}, "without the venv module"),
+        (NO_PIP, {"host": BRINGING}, "supervisor needs"),
+        ({"system_state": "offline"}, {}, "supervisor: systemd 255, offline"),
     ],
 )
 def test_a_host_on_which_an_installation_could_only_fail_is_refused(
@@ -77,6 +84,12 @@ def test_a_host_on_which_an_installation_could_only_fail_is_refused(
         ({"gpus": None}, {"host": make_host(target=Target.CPU)}),
         ({"systemd": None}, {"host": make_host(supervisor=Supervisor.SUPERVISOR)}),
         ({"glibc": "2.17", "pythons": (PYTHON, THEIRS)}, {"host": ADOPTING}),
+        ({"linger": False}, {"host": make_host(supervisor=Supervisor.SYSTEMD_USER)}),  # the unit turns it on
+        ({"system_state": ""}, {"host": make_host(sudo=True)}),  # no bus for users; root needs none
+        ({"gpus": (), "problems": ("nvidia-smi: timed out after 30 seconds",)}, {}),
+        ({"pythons": (PYTHON,), "problems": HIDDEN}, {"host": replace(ADOPTING, sudo=True)}),
+        (FULL, {"state": CUT_OFF}),  # its packages are in the cache
+        (NO_PIP, {"host": BRINGING, "state": BROUGHT}),
         ({"glibc": "2.17"}, {"host": make_host(base="7.0")}),  # nobody here knows what that needs
     ],
 )

@@ -1,0 +1,65 @@
+"""Where some of it was done and some of it was not, nobody is told that nothing was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.calling import Call
+from specctl.cli.servers import exit_code
+from specctl.errors import SpecctlError
+from specctl.exits import ExitCode
+from specctl.host.errors import SudoNeedsPassword, Unreachable
+from specctl.service.errors import NotSetUp
+from specctl.service.protocol import StopOutcome
+
+REFUSED, GONE = SudoNeedsPassword("no sudo"), Unreachable("gone")
+
+
+@pytest.mark.parametrize(
+    ("errors", "ok", "done", "code"),
+    [
+        ([REFUSED], True, False, ExitCode.USAGE),
+        ([REFUSED], True, True, ExitCode.FAILED),
+        ([REFUSED], False, False, ExitCode.FAILED),  # another host's evidence has failed
+        ([REFUSED, GONE], True, True, ExitCode.UNREACHABLE),
+        ([], False, False, ExitCode.FAILED),
+    ],
+)
+def test_a_refusal_hides_neither_what_was_done_nor_what_failed(
+    errors: Sequence[SpecctlError], ok: bool, done: bool, code: ExitCode
+) -> None:
+    assert exit_code(errors, ok=ok, done=done) is code
+
+
+class Service:
+    """Stops; a server named `refused` may not be stopped."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def stop(self, timeout_s: float) -> StopOutcome:
+        if self.name == "refused":
+            raise NotSetUp("root has not set it up")
+        return StopOutcome(True, False, 1.0, ())
+
+
+def test_what_was_stopped_on_a_host_that_then_refuses_is_told(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def service(host: Any, config: Any, server: Any) -> Service:
+        return Service(server.name)
+
+    monkeypatch.setattr("specctl.cli.service.service_for", service)
+    servers = [{"name": n, "model": "m", "port": p} for p, n in enumerate(("main", "refused"), 30000)]
+    host = {"connection": "local", "root": str(tmp_path / "root"), "servers": servers}
+    file = tmp_path / "hosts.yaml"
+    file.write_text(yaml.safe_dump({"hosts": {"here": host}}))
+    answer = call("stop", "-i", str(file), "--json")
+    assert [row["server"] for row in answer.json["servers"]] == ["main"]
+    assert [error["code"] for error in answer.json["errors"]] == ["not-set-up"]
+    assert answer.code == ExitCode.FAILED
