@@ -116,9 +116,10 @@ def gather_plans(
             plans[outcome.key.name] = outcome.value
         elif outcome.error is not None:
             errors[outcome.key.name] = outcome.error
-    usage = [e for e in errors.values() if isinstance(e, UsageError)]
-    if usage and len(errors) == len(hosts):
-        raise usage[0]
+    alike = len({(type(e), e.message) for e in errors.values()}) == 1
+    first = next(iter(errors.values()), None)
+    if isinstance(first, UsageError) and alike and len(errors) == len(hosts):
+        raise first
     return plans, errors
 
 

@@ -11,7 +11,8 @@ import yaml
 
 from cli.calling import Call
 from specctl.cli.servers import exit_code
-from specctl.errors import SpecctlError
+from specctl.config.model import HostConfig
+from specctl.errors import SpecctlError, UsageError
 from specctl.exits import ExitCode
 from specctl.host.errors import SudoNeedsPassword, Unreachable
 from specctl.service.errors import NotSetUp
@@ -63,3 +64,20 @@ def test_what_was_stopped_on_a_host_that_then_refuses_is_told(
     assert [row["server"] for row in answer.json["servers"]] == ["main"]
     assert [error["code"] for error in answer.json["errors"]] == ["not-set-up"]
     assert answer.code == ExitCode.FAILED
+
+
+def test_a_host_that_cannot_be_asked_for_reasons_of_its_own_hides_no_other(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def connect(config: HostConfig) -> Any:
+        raise UsageError("its key is not there") if config.name == "a" else GONE
+
+    monkeypatch.setattr("specctl.release.wiring.connect", connect)
+    common = {"root": "/opt/specctl", "servers": [{"name": "main", "model": "m", "port": 30000}]}
+    file = tmp_path / "hosts.yaml"
+    file.write_text(yaml.safe_dump({"defaults": common, "hosts": {"a": {}, "b": {}}}))
+    answer = call("prune", "--yes", "-i", str(file), "--json")
+    assert [(e["host"], e["code"]) for e in answer.json["errors"]] == [("a", "usage"), ("b", "unreachable")]
+    assert answer.code == ExitCode.UNREACHABLE
