@@ -7,8 +7,7 @@ SHELL := bash
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# most tests wait for servers and hosts, so there are more of them than cores
-WORKERS ?= 4
+WORKERS ?= 2
 # uv looks where pip is told to look for wheels, e.g. for a CPU build of torch
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export SPECCTL_TEST_BASE_TREE ?= $(CURDIR)/.rig/base
