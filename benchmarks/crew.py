@@ -2,6 +2,7 @@
 
 A name is `plain`, or a worker and a manner: `v1-static`, `v2-static` (speculation always on), `v1-lazy`,
 `v2-warm`, `v2-cold` (switched by batch size; the word is the draft's part while off), `v2-off` (never on).
+`plain-normal` is plain without the overlap scheduler.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Setup:
     draft: str
     algorithm: str = "EAGLE3"
     accept_length: float | None = 2.5  # simulated; None: the draft really predicts
+    # A step's length is drawn once for the whole batch: 2 or 3. SGLang's own default also draws 1 and 4.
+    accept_method: str = "match-expected"
     device: str = "cuda"
     backend: str = "triton"
     max_running: int = 128
@@ -69,7 +72,7 @@ class Server:
 
     name: str
     worker: str  # plain, v1, v2
-    manner: str  # plain, or one of MANNERS
+    manner: str  # plain, normal, or one of MANNERS
     threshold: int | None
     args: tuple[str, ...]
     env: Mapping[str, str]
@@ -77,7 +80,7 @@ class Server:
     @property
     def role(self) -> str:
         """plain, static or dynamic: the column of the table."""
-        return self.manner if self.manner in ("plain", "static") else "dynamic"
+        return self.manner if self.manner in ("plain", "normal", "static") else "dynamic"
 
 
 def server(name: str, setup: Setup) -> Server:
@@ -87,13 +90,17 @@ def server(name: str, setup: Setup) -> Server:
         ValueError: no such name.
     """
     worker, _, manner = name.partition("-")
-    if name != "plain" and (worker not in ("v1", "v2") or manner not in MANNERS):
+    is_plain = name in ("plain", "plain-normal")
+    if not is_plain and (worker not in ("v1", "v2") or manner not in MANNERS):
         raise ValueError(
-            f"no server is called {name!r}: plain, or v1- or v2- with one of {', '.join(MANNERS)}"
+            f"no server is called {name!r}: plain, plain-normal, "
+            f"or v1- or v2- with one of {', '.join(MANNERS)}"
         )
     args, env = common_args(setup), common_env(setup)
     threshold = None
-    if name != "plain":
+    if name == "plain-normal":
+        args.append("--disable-overlap-schedule")
+    if not is_plain:
         args += draft_args(setup)
         env["SGLANG_ENABLE_SPEC_V2"] = "1" if worker == "v2" else "0"
         if manner != "static":
@@ -172,6 +179,7 @@ def common_env(setup: Setup) -> dict[str, str]:
     }
     if setup.accept_length is not None:
         env["SGLANG_SIMULATE_ACC_LEN"] = str(setup.accept_length)
+        env["SGLANG_SIMULATE_ACC_METHOD"] = setup.accept_method
     return env
 
 

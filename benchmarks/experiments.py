@@ -53,6 +53,7 @@ def level_blocks(
                 options.waves or waves,
                 rep,
                 turn=rep * len(chosen) + i,
+                exact=bool(options.waves),
             )
             for rep in range(options.reps or reps)
             for i, c in enumerate(chosen)
@@ -72,8 +73,9 @@ def hold_blocks(servers: tuple[str, ...], setup: Setup, options: Options) -> lis
     """At the threshold, one above and one below, for each switched server."""
     found: list[Block] = []
     for name in servers:
-        n = setup.thresholds.get(name.partition("-")[0], 0)
-        if n > 1:
+        worker, _, manner = name.partition("-")
+        n = setup.thresholds.get(worker, 0)
+        if n > 1 and manner != "static":
             levels = options.levels or (n, n + 1, n - 1)
             found += [Varying((name,), options.seconds or 15.0, c, hold=c) for c in levels]
     return found
@@ -100,7 +102,7 @@ def identity_blocks(servers: tuple[str, ...], _: Setup, options: Options) -> lis
 def startup_blocks(servers: tuple[str, ...], _: Setup, options: Options) -> list[Block]:
     """One request a server: what is measured is its start."""
     reps = options.reps or 2
-    return [Level((name,), 1, 64, 16, 1, rep, turn=0) for rep in range(reps) for name in servers]
+    return [Level((name,), 1, 64, 16, 1, rep, turn=0, exact=True) for rep in range(reps) for name in servers]
 
 
 ALL = {

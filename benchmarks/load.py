@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +121,18 @@ def accept_length(done: Sequence[Done]) -> float | None:
     return 1 + accepted / steps if steps else None
 
 
+@contextlib.asynccontextmanager
+async def ending(tasks: Collection[asyncio.Task[Any]]) -> AsyncIterator[None]:
+    """Cancel what is left of the tasks when one has failed: the next block must find the server idle."""
+    try:
+        yield
+    finally:
+        left = [task for task in tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
 async def closed_loop(
     http: aiohttp.ClientSession, url: str, requests: Sequence[Request], concurrency: int
 ) -> Loop:
@@ -132,7 +145,9 @@ async def closed_loop(
             done.append(await send(http, url, request))
 
     begin = time.monotonic()
-    await asyncio.gather(*(client() for _ in range(min(concurrency, len(requests)))))
+    clients = [asyncio.create_task(client()) for _ in range(min(concurrency, len(requests)))]
+    async with ending(clients):
+        await asyncio.gather(*clients)
     return Loop(done, time.monotonic() - begin)
 
 
@@ -149,13 +164,14 @@ async def varying_loop(
     done: list[Done] = []
     count = 0
     begin = time.monotonic()
-    while (now := time.monotonic() - begin) < seconds:
-        while len(running) < target(now):
-            send_one = stream if count % stream_every == 0 else send
-            running.add(asyncio.create_task(send_one(http, url, make(count))))
-            count += 1
-        finished, running = await asyncio.wait(running, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
-        done += [task.result() for task in finished]
-    if running:
+    async with ending(running):
+        while (now := time.monotonic() - begin) < seconds:
+            while len(running) < target(now):
+                send_one = stream if count % stream_every == 0 else send
+                running.add(asyncio.create_task(send_one(http, url, make(count))))
+                count += 1
+            finished, _ = await asyncio.wait(running, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
+            running -= finished
+            done += [task.result() for task in finished]
         done += await asyncio.gather(*running)
     return Loop(done, time.monotonic() - begin)

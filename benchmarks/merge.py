@@ -11,6 +11,7 @@ from benchmarks.rows import Piece, blocks_of, column, rounded
 from benchmarks.stats import median
 
 WORKERS = {"v1": "EAGLEWorker", "v2": "EAGLEWorkerV2"}
+MAIN = ("levels", "long")
 
 
 def level_entry(
@@ -41,7 +42,14 @@ def level_entry(
         "ratio_high": rounded(max(single)),
         "repetitions": len(blocks),
         **off_speed(blocks, dynamic, concurrency, threshold),
+        **no_overlap(blocks),
     }
+
+
+def no_overlap(blocks: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """The plain server without the overlap scheduler, where it was measured too."""
+    seen = column(blocks, "plain-normal", "tok_s")
+    return {"plain_no_overlap": rounded(median(seen), 1)} if seen else {}
 
 
 def off_speed(
@@ -61,7 +69,30 @@ def off_speed(
     }
 
 
+def main_backend(pieces: Sequence[Piece]) -> str | None:
+    """The attention backend of the table: that of the newest levels, else of anything."""
+    found = [p for p in pieces if p["experiment"] in MAIN] or pieces
+    newest = max(found, key=lambda p: p["date"] + p.get("name", ""))
+    return str(newest["setup"]["backend"])
+
+
 def levels(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """The table's rows: loads of `levels` and `long` under one backend."""
+    main = main_backend(pieces)
+    return level_rows([p for p in pieces if p["experiment"] in MAIN and p["setup"]["backend"] == main])
+
+
+def backends(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """The same rows under each other attention backend, whatever experiment they come from."""
+    main, kinds = main_backend(pieces), (*MAIN, "fa3", "flashinfer")
+    others: dict[str, list[Piece]] = defaultdict(list)
+    for piece in pieces:
+        if piece["experiment"] in kinds and piece["setup"]["backend"] != main:
+            others[piece["setup"]["backend"]].append(piece)
+    return [{"backend": name, **row} for name, found in sorted(others.items()) for row in level_rows(found)]
+
+
+def level_rows(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     """Rows for every worker and load that was measured with plain, static and dynamic in one run.
 
     Pieces with the same servers and settings are put together; of different ones the newest counts.
@@ -69,7 +100,7 @@ def levels(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     found: dict[tuple[str, tuple[int, int, int]], dict[str, list[tuple[Piece, Mapping[str, Any]]]]] = (
         defaultdict(lambda: defaultdict(list))
     )
-    for piece, block in blocks_of(pieces, "level", ("levels", "long")):
+    for piece, block in blocks_of(pieces, "level"):
         for worker in WORKERS:
             if {"plain", f"{worker}-static", f"{worker}-lazy"} <= block["servers"].keys():
                 shape = (block["prompt"], block["output"], block["concurrency"])
@@ -84,8 +115,9 @@ def levels(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
 def crossover(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     """static over plain by worker and concurrency, wherever both were measured together."""
     groups: dict[tuple[str, int, int], list[float]] = defaultdict(list)
-    for _, block in blocks_of(pieces, "level", ("crossover", "levels", "long")):
-        for worker in WORKERS:
+    main = main_backend(pieces)
+    for piece, block in blocks_of(pieces, "level", ("crossover", *MAIN)):
+        for worker in WORKERS if piece["setup"]["backend"] == main else ():
             seen = block["servers"]
             if {"plain", f"{worker}-static"} <= seen.keys():
                 ratio = seen[f"{worker}-static"]["tok_s"] / seen["plain"]["tok_s"]
@@ -134,6 +166,7 @@ def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
         "date": max(p["date"] for p in pieces),
         "model": model_line(pieces),
         "levels": levels(pieces),
+        "backends": backends(pieces),
         "crossover": crossing,
         "suggested_thresholds": thresholds(crossing),
         "policies": rows.policies(pieces),
@@ -142,16 +175,18 @@ def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
         "hold": rows.loads(pieces, "hold"),
         "identity": rows.identity(pieces),
         "startup": rows.startup(pieces),
-        "errors": [e for p in pieces for e in p["errors"]],
+        "errors": [e.splitlines()[0] for p in pieces for e in p["errors"]],
     }
 
 
 def model_line(pieces: Sequence[Piece]) -> str:
+    main = main_backend(pieces)
     for piece in pieces:
         setup = piece["setup"]
-        if setup["accept_length"] is not None:
+        if setup["accept_length"] is not None and setup["backend"] == main:
+            draws = ", drawn a step from its two neighbours" if "accept_method" in setup else ""
             return (
                 f"Llama-3.1-8B shape, dummy weights, {setup['algorithm']} draft of one layer, "
-                f"accepted length simulated at {setup['accept_length']}, {setup['backend']} attention"
+                f"accepted length simulated at {setup['accept_length']}{draws}, {setup['backend']} attention"
             )
     return "tiny distilled target and draft"

@@ -1,4 +1,4 @@
-"""Show a result: the table for people, the plot, the JSON under results/, the README's table."""
+"""Show a result: the table for people, the plot, JSON and page under results/, the README's table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.merge import WORKERS, merge
+from benchmarks.tables import PARTS, page
 
 RESULTS = Path(__file__).resolve().parent / "results"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -64,6 +65,12 @@ def markdown(result: Mapping[str, Any]) -> str:
                 )
             lines.append(f"| {c} | " + " | ".join(cells) + " |")
         lines.append("")
+    name = result_name(result)
+    if rows:
+        lines += [f"![tokens per second over the plain server's](benchmarks/results/{name}.png)", ""]
+    lines += [
+        f"Ranges, mixed load, returns and the rest: [all tables](benchmarks/results/{name}.md).",
+    ]
     return "\n".join(lines)
 
 
@@ -88,7 +95,7 @@ def show(result: Mapping[str, Any]) -> None:
     console.print(
         f"{result['release']} on {result['gpu']}, {result['date']}: {result['model']}", highlight=False
     )
-    for part in ("levels", "crossover", "policies", "sweep", "hold", "identity", "startup", "returns"):
+    for part in PARTS:
         rows = result[part]
         if not rows:
             continue
@@ -167,7 +174,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.results.mkdir(parents=True, exist_ok=True)
     path = args.results / f"{result_name(result)}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {path}")
+    path.with_suffix(".md").write_text(page(result), encoding="utf-8")
+    print(f"wrote {path} and its tables in {path.with_suffix('.md').name}")
     if result["levels"]:
         plot(result, path.with_suffix(".png"))
         print(f"wrote {path.with_suffix('.png')}")

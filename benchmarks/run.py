@@ -106,13 +106,15 @@ def fingerprint(setup: Any, servers: Sequence[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def done_blocks(folders: Sequence[Path], experiment: str, mark: str) -> set[str]:
-    found: set[str] = set()
+def done_blocks(folders: Sequence[Path], experiment: str, mark: str) -> dict[str, list[set[str]]]:
+    """By id of a finished block, the servers that each run of it saw."""
+    found: dict[str, list[set[str]]] = {}
     for folder in folders:
         for path in folder.glob(f"{experiment}-*.json"):
             piece = json.loads(path.read_text())
             if piece.get("fingerprint") == mark:
-                found |= {b["id"] for b in piece["blocks"]}
+                for block in piece["blocks"]:
+                    found.setdefault(block["id"], []).append(set(block["servers"]))
     return found
 
 
@@ -138,13 +140,14 @@ async def run_experiment(args: argparse.Namespace, name: str, end: float) -> int
     mark = fingerprint(setup, servers)
     blocks = experiment.blocks(servers, setup, options)
     done = done_blocks([*args.done, args.out], name, mark)
-    left = [b for b in blocks if b.id not in done]
+    # one that a server missed, because it had not started or had died, is done again
+    left = [b for b in blocks if not any(set(b.servers) <= seen for seen in done.get(b.id, ()))]
     print(
         f"{name}: {len(left)} of {len(blocks)} blocks to do, {end - time.monotonic():.0f} s left", flush=True
     )
     now = datetime.datetime.now(datetime.timezone.utc)
     args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"{name}-{now:%Y%m%dT%H%M%S}.json"
+    path = args.out / f"{name}-{now:%Y%m%dT%H%M%S%f}.json"
     piece: dict[str, Any] = {
         "schema": SCHEMA,
         "experiment": name,

@@ -81,6 +81,8 @@ class Crew:
 
     def spawn(self, spec: Server, port: int) -> subprocess.Popen[bytes]:
         log = self.work / f"{spec.name}.log"
+        if log.exists():  # the same name under another setup
+            log.rename(self.work / f"{spec.name}-{log.stat().st_mtime:.0f}.log")
         with log.open("wb") as f:
             return subprocess.Popen(
                 command(self.python, spec, port),
@@ -114,7 +116,7 @@ class Crew:
         try:
             await self.wait(http, spec, port, process, begin, limit_s)
         except ServerError:
-            kill_group(process.pid)
+            kill_groups([process.pid])
             raise
 
     async def wait(
@@ -148,6 +150,7 @@ class Crew:
             known = json.loads((self.work / "servers.json").read_text())
         except (OSError, ValueError):
             known = []
+        others = []
         for entry in known:
             spec = wanted.get(entry["name"])
             if spec and spec.name in self.members:
@@ -161,7 +164,8 @@ class Crew:
                     print(f"{spec.name}: already running", flush=True)
                     continue
             self.members.pop(entry["name"], None)
-            kill_group(entry["pid"])
+            others.append(entry["pid"])
+        kill_groups(others)
 
     def remember(self) -> None:
         entries = [
@@ -179,8 +183,7 @@ class Crew:
 
     def stop(self, names: Sequence[str] | None = None) -> None:
         """End the process groups of these servers (all by default) and wait until they are gone."""
-        for name in list(names if names is not None else self.members):
-            kill_group(self.members.pop(name).pid)
+        kill_groups([self.members.pop(name).pid for name in list(self.members if names is None else names)])
         self.remember()
 
     @staticmethod
@@ -190,19 +193,30 @@ class Crew:
             raise ServerError(f"{member.spec.name} died:\n{tail(member.log)}")
 
 
-def kill_group(pid: int, wait_s: float = 20.0) -> None:
-    """End a process group that this module started. The group's number is the pid of its leader."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+def kill_groups(pids: Sequence[int], wait_s: float = 20.0) -> None:
+    """End process groups that this module started, all at once. A group's number is the pid of its leader."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
     end = time.monotonic() + wait_s
-    while time.monotonic() < end:
+    while (left := living(pids)) and time.monotonic() < end:
+        time.sleep(0.1)
+    if left:
+        print(f"still there after {wait_s:.0f} s: process groups {sorted(left)}", flush=True)
+    for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-        try:
-            os.killpg(pid, 0)
-        except (ProcessLookupError, PermissionError):
-            return
-        time.sleep(0.1)
+
+
+def living(groups: Sequence[int]) -> set[int]:
+    """Those process groups with a process that is no zombie: those of a former run may never be reaped."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat") if groups else ():
+        with contextlib.suppress(OSError):
+            state, _, group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if state not in "ZX" and int(group) in groups:
+                found.add(int(group))
+    return found
 
 
 def tail(log: Path, size: int = 1800) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import re
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,6 @@ import aiohttp
 from benchmarks import crew as crews
 from benchmarks.blocks import Block
 from benchmarks.gpu import gpu_facts
-from benchmarks.load import LoadError
 from benchmarks.serving import Crew, ServerError
 
 FACTS = {
@@ -25,6 +24,7 @@ FACTS = {
     "graph_s": re.compile(r"Capture .*?graph.*? end\. Time elapsed: ([0-9.]+) s"),
     "graph_gb": re.compile(r"Capture .*?graph.*? end\. .*?mem usage=([0-9.]+) GB"),
 }
+RETRY_S = 150.0  # with less time left a server that failed is not started a second time
 MARKER = "Dynamic speculation disable enabled"
 
 
@@ -64,6 +64,10 @@ class Session:
         failed = await self.crew.start(specs, limit, self.args.first_port)
         for name, error in failed.items():
             self.problem(f"{name} did not start", error)
+        if failed and self.left() > RETRY_S:
+            failed = await self.crew.start(specs, min(limit, self.left()), self.args.first_port)
+            for name, error in failed.items():
+                self.problem(f"{name} did not start again", error)
         for name, member in self.crew.members.items():
             info = await member.ask(http, "/server_info")
             self.piece["release"] = self.piece["release"] or info["version"]
@@ -86,6 +90,7 @@ class Session:
         if not blocks:
             if not self.args.keep:
                 self.crew.find([])
+                self.crew.remember()
             return
         try:
             await self.start(http, servers)
@@ -105,6 +110,8 @@ class Session:
 
     async def run_alone(self, http: aiohttp.ClientSession, blocks: Sequence[Block]) -> None:
         """One server at a time, on an empty GPU."""
+        if blocks:
+            self.crew.find([])
         for block in blocks:
             if self.left() < 90:
                 break
@@ -131,8 +138,9 @@ class Session:
         begin = time.monotonic()
         try:
             seen = await block.run(http, self.crew, self.setup)
-        except (LoadError, aiohttp.ClientError, asyncio.TimeoutError) as exc:
-            self.problem(f"{block.id} failed", f"{type(exc).__name__}: {exc}")
+        except Exception as exc:  # GPU time cannot be asked for again: whatever it is, the other blocks go on
+            where = "".join(traceback.format_exception(exc))[-2000:]
+            self.problem(f"{block.id} failed", f"{type(exc).__name__}: {exc}\n{where}")
             self.drop_dead()
             self.keep()
             return time.monotonic() - begin

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import run
 from benchmarks.campaign import CAMPAIGNS, Piece, main
 from benchmarks.crew import MANNERS
+from benchmarks.crew import server as server_of
 from benchmarks.experiments import ALL
 
 PIECES = [pytest.param(p, id=f"{name}-{p.words}") for name, pieces in CAMPAIGNS.items() for p in pieces]
@@ -22,6 +23,29 @@ def test_a_piece_is_a_command_that_run_takes(piece: Piece) -> None:
     for server in args.servers:
         worker, _, manner = server.partition("-")
         assert server == "plain" or (worker in ("v1", "v2") and manner in MANNERS)
+
+
+@pytest.mark.parametrize("part", ["h200-v1", "h200-v2", "h200-rest"])
+def test_a_part_measures_nothing_that_the_whole_lacks(part: str) -> None:
+    assert set(CAMPAIGNS[part]) <= set(CAMPAIGNS["h200"])
+
+
+def test_the_plain_server_goes_on_from_one_worker_to_the_other() -> None:
+    found = set()
+    for name in ("h200-v1", "h200-v2"):
+        args = run.parser().parse_args([*CAMPAIGNS[name][0].argv, *FIXED])
+        assert args.keep
+        plain = server_of("plain", run.make_setup(args, ALL[args.experiment[0]]))
+        found.add((plain.args, tuple(plain.env.items())))
+    assert len(found) == 1
+
+
+def test_pieces_behind_each_other_that_share_servers_share_their_settings() -> None:
+    """Else they would be started again, a minute each time."""
+    args = [run.parser().parse_args([*p.argv, *FIXED]) for p in CAMPAIGNS["h200-v2"]]
+    setups = [run.make_setup(a, ALL[a.experiment[0]]) for a in args]
+    assert all(server_of(n, s) == server_of(n, setups[0]) for s in setups for n in args[0].servers)
+    assert {a.servers for a in args} == {args[0].servers}
 
 
 class Runs:
@@ -43,8 +67,21 @@ def test_each_piece_gets_what_time_is_left_and_the_rest_is_left_for_the_next_cal
 ) -> None:
     runs = Runs(seconds=100)
     assert main(["h200", "--deadline", "250", *FIXED], runs, lambda: runs.now) == 0
-    assert runs.seen == [("levels", 250), ("levels", 150)]
+    assert runs.seen == [("levels", 250), ("long", 150)]
     assert capsys.readouterr().out.count("not begun, 50 s left") == len(CAMPAIGNS["h200"]) - 2
+
+
+def test_a_piece_that_breaks_does_not_take_the_others_with_it() -> None:
+    class Breaks(Runs):
+        def __call__(self, argv: Sequence[str]) -> int:
+            super().__call__(argv)
+            if len(self.seen) == 1:
+                raise OSError("no space left on device")
+            return 0
+
+    runs = Breaks(seconds=1)
+    assert main(["h200", *FIXED], runs, lambda: runs.now) == 1
+    assert len(runs.seen) == len(CAMPAIGNS["h200"])
 
 
 def test_a_piece_that_failed_is_not_hidden_by_the_ones_after_it() -> None:

@@ -19,6 +19,21 @@ def test_plain_has_no_draft_and_no_switch() -> None:
     assert not any(a.startswith("--speculative") for a in crew.server("plain", SETUP).args)
 
 
+def test_plain_without_overlap_differs_from_plain_in_that_alone() -> None:
+    plain, normal = (crew.server(n, SETUP) for n in ("plain", "plain-normal"))
+    assert normal.args == (*plain.args, "--disable-overlap-schedule")
+    assert normal.env == plain.env
+    assert normal.role != plain.role
+
+
+def test_every_server_draws_accepted_lengths_with_little_noise() -> None:
+    for name in ("v1-static", "v2-lazy"):
+        env = crew.server(name, SETUP).env
+        assert env["SGLANG_SIMULATE_ACC_LEN"] == "2.5"
+        assert env["SGLANG_SIMULATE_ACC_METHOD"] == "match-expected"
+    assert "SGLANG_SIMULATE_ACC_METHOD" not in crew.server("v2-lazy", crew.tiny(Path("m"))).env
+
+
 @pytest.mark.parametrize("worker", ["v1", "v2"])
 def test_dynamic_differs_from_static_in_the_switch_alone(worker: str) -> None:
     static, dynamic = (crew.server(f"{worker}-{m}", SETUP) for m in ("static", "lazy"))
@@ -41,7 +56,7 @@ def test_every_server_captures_the_threshold_and_every_level() -> None:
     assert {20, 40, *crew.LEVELS} <= set(setup.graphs)
 
 
-@pytest.mark.parametrize("name", ["v3-lazy", "v1", "v1-hot", "static", ""])
+@pytest.mark.parametrize("name", ["v3-lazy", "v1", "v1-hot", "static", "plain-lazy", ""])
 def test_an_unknown_server_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="no server is called"):
         crew.server(name, SETUP)

@@ -41,6 +41,38 @@ def test_runs_with_other_settings_are_not_mixed_and_the_newest_counts() -> None:
     assert (row["ratio"], row["repetitions"]) == (0.99, 1)
 
 
+def test_another_attention_backend_is_told_apart() -> None:
+    """Whether from an experiment of its own or from the usual one with another --backend."""
+    block = level(8, 0, plain=100, v2_static=110, v2_lazy=111)
+    other = {"thresholds": {"v2": 24}, "accept_length": 2.5, "algorithm": "EAGLE3", "backend": "fa3"}
+    slower = level(8, 0, plain=10, v2_static=10, v2_lazy=9)
+    pieces = [
+        piece(slower, experiment="fa3", setup=other, fingerprint="b", name="3"),
+        piece(slower, setup={**other, "backend": "flashinfer"}, fingerprint="c", name="1"),
+        piece(block, name="2"),
+    ]
+    result = merge.merge(pieces)
+    assert [(r["plain"], r["ratio"]) for r in result["levels"]] == [(100, 1.009)]
+    assert [(r["backend"], r["plain"], r["threshold"]) for r in result["backends"]] == [
+        ("fa3", 10, 24),
+        ("flashinfer", 10, 24),
+    ]
+    assert [r["static_over_plain"] for r in result["crossover"]] == [1.1]
+    assert "triton" in result["model"]
+
+
+def test_a_plain_server_without_overlap_stands_beside_the_others() -> None:
+    blocks = [level(8, 0, plain=100, plain_normal=x, v1_static=90, v1_lazy=98) for x in (91, 93)]
+    (row,) = merge.levels([piece(*blocks)])
+    assert (row["plain"], row["plain_no_overlap"]) == (100, 92)
+
+
+def test_how_accepted_lengths_were_drawn_is_told() -> None:
+    setup = {**piece()["setup"], "accept_method": "match-expected"}
+    assert "drawn a step from its two neighbours" in merge.model_line([piece(setup=setup)])
+    assert "drawn" not in merge.model_line([piece()])
+
+
 def test_decode_speed_is_told_only_where_speculation_is_off() -> None:
     rows = merge.levels([piece(*(level(c, 0, plain=100, v1_static=90, v1_lazy=99) for c in (16, 24)))])
     assert "decode_ratio" not in rows[0]

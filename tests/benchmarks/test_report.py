@@ -40,6 +40,8 @@ def test_the_report_leaves_a_result_with_levels_a_plot_and_the_readme_table(tmp_
     text = readme.read_text()
     assert "| 8 | 800 | 720 | 784 | **0.98** | 880 | 872 | **0.99** |" in text
     assert "old" not in text
+    for kind in ("png", "md"):
+        assert f"(benchmarks/results/0.5.9+specctl.1-nvidia-h200-2026-11-29.{kind})" in text
     assert text.endswith("rest\n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 pytest.importorskip("aiohttp", reason="the load generator needs aiohttp (extra: test)")
 
 from benchmarks import run
+from benchmarks.experiments import ALL
 from benchmarks.merge import merge
 from benchmarks.report import load_pieces
 
@@ -60,6 +62,24 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
+
+
+SERVERS = ("plain", "v1-lazy")
+
+
+def plain_setup(bench: Bench, argv: Sequence[str]) -> Any:
+    fixed = [
+        "--out",
+        "o",
+        "--work",
+        "w",
+        "--models",
+        str(bench.root / "m"),
+        "--tiny",
+        str(bench.root / "tiny"),
+    ]
+    args = run.parser().parse_args([*argv, *fixed])
+    return run.make_setup(args, ALL[argv[0]])
 
 
 SMALL = ("--levels", "1,4", "--output", "24", "--waves", "2", "--thresholds", "v1=2,v2=2")
@@ -128,6 +148,19 @@ def test_a_server_that_dies_is_left_out_from_then_on(bench: Bench) -> None:
     )
     assert any("v1-lazy is gone" in e for e in piece["errors"])
     assert set(piece["blocks"][-1]["servers"]) == {"plain"}
+
+
+def test_a_block_that_a_server_missed_is_done_again(bench: Bench) -> None:
+    wanted = ("levels", "--servers", "plain,v1-lazy", *SMALL, "--reps", "1")
+    bench(*wanted, "--dynamic-extra=--refuse")
+    first = bench.pieces()
+    assert [set(b["servers"]) for b in first[0]["blocks"]] == [{"plain"}] * 2
+    mark = first[0]["fingerprint"]
+    # the same measurement: only what is wrong with the server is mended
+    for path in bench.root.glob("out1/*.json"):
+        path.write_text(path.read_text().replace(mark, run.fingerprint(plain_setup(bench, wanted), SERVERS)))
+    second = bench(*wanted)[-1]
+    assert [set(b["servers"]) for b in second["blocks"]] == [set(SERVERS)] * 2
 
 
 def test_nothing_started_is_a_failure(bench: Bench) -> None:
