@@ -69,6 +69,15 @@ def test_archives_that_are_too_large_to_carry_are_refused(
         pack.pack(tmp_path / "out", "0.5.9", wheel(tmp_path), site=False)
 
 
+@pytest.mark.parametrize("folder", ["include", "csrc", "cutlass/include", "cutlass/tools/util/include"])
+def test_what_flashinfer_compiles_its_kernels_from_travels(tmp_path: Path, folder: str) -> None:
+    header = tmp_path / "flashinfer" / "data" / folder / "x.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    pack.remove(tmp_path, pack.LEFT_OUT)
+    assert header.exists()
+
+
 def test_a_release_without_a_package_list_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(pack.PackError, match=r"known: 0\.5\.9"):
         pack.pack_site(tmp_path / "site.tar.xz", "0.4.0")
