@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -184,9 +185,11 @@ def model_line(pieces: Sequence[Piece]) -> str:
     for piece in pieces:
         setup = piece["setup"]
         if setup["accept_length"] is not None and setup["backend"] == main:
-            draws = ", drawn a step from its two neighbours" if "accept_method" in setup else ""
+            length = setup["accept_length"]
+            is_near = setup.get("accept_method") == "match-expected"
+            draws = f" ({math.floor(length)} or {math.ceil(length)} a step)" if is_near else ""
             return (
                 f"Llama-3.1-8B shape, dummy weights, {setup['algorithm']} draft of one layer, "
-                f"accepted length simulated at {setup['accept_length']}{draws}, {setup['backend']} attention"
+                f"accepted length simulated at {length}{draws}, {setup['backend']} attention"
             )
     return "tiny distilled target and draft"

@@ -69,8 +69,8 @@ def test_a_plain_server_without_overlap_stands_beside_the_others() -> None:
 
 def test_how_accepted_lengths_were_drawn_is_told() -> None:
     setup = {**piece()["setup"], "accept_method": "match-expected"}
-    assert "drawn a step from its two neighbours" in merge.model_line([piece(setup=setup)])
-    assert "drawn" not in merge.model_line([piece()])
+    assert "simulated at 2.5 (2 or 3 a step)," in merge.model_line([piece(setup=setup)])
+    assert "simulated at 2.5," in merge.model_line([piece()])
 
 
 def test_decode_speed_is_told_only_where_speculation_is_off() -> None:
