@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 STEPS: list[dict[str, Any]] = []
-SEEN = {"idle_checks": 0, "retracted": 0}
+SEEN = {"idle_checks": 0, "retracted": 0, "target_forwards": 0, "landings": 0}
 
 
 def _scheduler(module: ModuleType) -> None:
@@ -34,6 +34,7 @@ def _scheduler(module: ModuleType) -> None:
         state = {
             "running": running,
             "idle_checks": SEEN["idle_checks"],
+            "landings": SEEN["landings"],
             "pool": {
                 "free": self.token_to_kv_pool_allocator.available_size(),
                 "evictable": self.tree_cache.evictable_size(),
@@ -72,9 +73,15 @@ def _trace(worker: Any, gained_of: Any) -> None:
     forward, verify = worker.forward_batch_generation, worker.verify
 
     def forward_batch_generation(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
-        if not (batch.forward_mode.is_extend() or batch.is_extend_in_batch):
-            STEPS.append({"batch": len(batch.seq_lens), "on": False, "rows": []})
-        return forward(self, batch, *args, **kwargs)
+        if batch.forward_mode.is_extend() or batch.is_extend_in_batch:
+            return forward(self, batch, *args, **kwargs)
+        STEPS.append({"batch": len(batch.seq_lens), "on": False, "rows": []})
+        forwards = SEEN["target_forwards"]
+        out = forward(self, batch, *args, **kwargs)
+        if SEEN["target_forwards"] == forwards:
+            STEPS.pop()  # it only handed over the tokens of the step before
+            SEEN["landings"] += 1
+        return out
 
     def traced_verify(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
         rids, before = [req.rid for req in batch.reqs], batch.seq_lens.tolist()
@@ -84,6 +91,16 @@ def _trace(worker: Any, gained_of: Any) -> None:
         return out
 
     worker.forward_batch_generation, worker.verify = forward_batch_generation, traced_verify
+
+
+def _target(module: ModuleType) -> None:
+    forward = module.TpModelWorker.forward_batch_generation
+
+    def forward_batch_generation(self: Any, *args: Any, **kwargs: Any) -> Any:
+        SEEN["target_forwards"] += 1
+        return forward(self, *args, **kwargs)
+
+    module.TpModelWorker.forward_batch_generation = forward_batch_generation
 
 
 def _worker_v1(module: ModuleType) -> None:
@@ -98,6 +115,7 @@ def _worker_v2(module: ModuleType) -> None:
 HOOKS = {
     "sglang.srt.managers.scheduler": _scheduler,
     "sglang.srt.managers.schedule_batch": _batch,
+    "sglang.srt.managers.tp_worker": _target,
     "sglang.srt.speculative.eagle_worker": _worker_v1,
     "sglang.srt.speculative.eagle_worker_v2": _worker_v2,
 }

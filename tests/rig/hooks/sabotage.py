@@ -94,17 +94,32 @@ def _damaged_kv(controller: ModuleType) -> None:
 
 
 def _uncounted_token(step_v1: ModuleType) -> None:
-    """A plain step forgets to say that its token's slot is in use."""
+    """A plain step forgets to say that its slots are in use."""
 
-    def _accept(*arguments: Any) -> Any:
-        reqs, _ = arguments[-2:]
-        out = accept(*arguments)
-        reqs[0].kv_committed_len -= 1
-        reqs[0].kv_allocated_len -= 1
+    def _prepare(self: Any, batch: Any, newest: Any) -> Any:
+        out = prepare(self, batch, newest)
+        batch.reqs[0].kv_allocated_len -= 1
         return out
 
-    static = isinstance(vars(step_v1.PlainStepV1)["_accept"], staticmethod)
-    accept = _replace(step_v1.PlainStepV1, "_accept", staticmethod(_accept) if static else _accept)
+    prepare = _replace(step_v1.PlainStepV1, "_prepare", _prepare)
+
+
+def _late_token_kept(in_flight: ModuleType) -> None:
+    """A request that was retracted and prefilled again still gets the token of its step in flight."""
+    forget = in_flight.InFlight.forget
+    _replace(in_flight.InFlight, "forget", lambda self, reqs=None: forget(self) if reqs is None else None)
+
+
+def _late_token_lost(in_flight: ModuleType) -> None:
+    """The first request of a step does not get its token."""
+    hand_over = in_flight.InFlight.hand_over
+
+    def lose(self: Any, reqs: Any) -> None:
+        if self:
+            self._step.reqs[0] = None
+        hand_over(self, reqs)
+
+    _replace(in_flight.InFlight, "hand_over", lose)
 
 
 KINDS: dict[str, tuple[str, Patch]] = {
@@ -117,6 +132,8 @@ KINDS: dict[str, tuple[str, Patch]] = {
     "no-dwell": (f"{PACKAGE}.switch", _no_dwell),
     "damaged-kv": (f"{PACKAGE}.controller", _damaged_kv),
     "uncounted-token": (f"{PACKAGE}.step_v1", _uncounted_token),
+    "late-token-lost": (f"{PACKAGE}.in_flight", _late_token_lost),
+    "late-token-kept": (f"{PACKAGE}.in_flight", _late_token_kept),
 }
 
 _module, _patch = KINDS[os.environ["RIG_SABOTAGE"]]

@@ -11,6 +11,7 @@ itself only call the functions of this module, which imports nothing of SGLang u
     graphs      CUDA graphs of the plain decode step
     controller  one per worker: the above, put together
     step_v1     the plain step under EAGLEWorker;  step_v2: under EAGLEWorkerV2
+    in_flight   under EAGLEWorker: a launched step whose tokens the host does not have yet
     create      the controller that fits a worker, and the marker
     telemetry   /server_info, Prometheus and the change of thresholds while serving
 """
@@ -40,6 +41,14 @@ def prepare_decode(batch):
     """EAGLEWorkerV2 only: called on the scheduler's stream once the KV slots of a decode step are allocated."""
     if _controller is not None:
         _controller.prepare_decode(batch)
+
+
+def known_sum(batch):
+    """The sum of `batch.seq_lens` from the host's copy while a plain step is in flight, else None.
+
+    Asking the device for it would wait until that step has ended.
+    """
+    return None if _controller is None else _controller.known_sum(batch)
 
 
 def add_state(internal_state, scheduler):

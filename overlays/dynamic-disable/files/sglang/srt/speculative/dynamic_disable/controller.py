@@ -16,7 +16,7 @@ LOG_INTERVAL = 1.0  # seconds between two switch lines of one rank
 
 
 class Controller:
-    """What both workers share. The subclasses add `step`, `prepare_decode` and the plain step itself."""
+    """What both workers share. The subclasses add `step`, the plain step itself and what it needs around it."""
 
     def __init__(self, worker, draft_runner, values):
         self.worker = worker
@@ -73,3 +73,7 @@ class Controller:
 
     def prepare_decode(self, batch) -> None:
         """Only EAGLEWorkerV2 prepares a step ahead."""
+
+    def known_sum(self, batch):
+        """Sum of the lengths of `batch`, if it can be known without waiting for the device."""
+        return None
