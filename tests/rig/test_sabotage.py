@@ -41,6 +41,14 @@ def test_a_token_whose_slot_is_not_counted_is_noticed(rig: Rig) -> None:
         rig.run(broken("uncounted-token", "v1"), LOAD)
 
 
+def test_a_token_that_never_reaches_its_request_changes_the_text_or_ends_the_server(rig: Rig) -> None:
+    try:
+        result = rig.run(broken("late-token-lost", "v1"), LOAD)
+    except ServerDied:
+        return
+    assert differing(result.texts, rig.reference(LOAD))
+
+
 @pytest.mark.parametrize("spec", params([broken("no-rebuild", "v1"), broken("no-rebuild", "v2", "EAGLE3")]))
 def test_a_skipped_rebuild_shows_in_acceptance_and_in_the_draft_cache_but_not_in_the_text(
     rig: Rig, spec: Spec

@@ -51,6 +51,15 @@ def known_sum(batch):
     return None if _controller is None else _controller.known_sum(batch)
 
 
+def told_all(req):
+    """The client has all tokens of this unfinished request: its newest is in flight, and a chunk would be empty."""
+    return (
+        _controller is not None
+        and not req.finished()
+        and 0 < req.send_token_offset == len(req.output_ids)
+    )
+
+
 def add_state(internal_state, scheduler):
     """Add `dynamic_speculation` to what /server_info reports of a scheduler."""
     if _controller is not None:
