@@ -48,8 +48,8 @@ _SECOND_WORKER = (
     Piece(f"long {_V2} --reps 2"),
 )
 _REST = (
-    Piece(f"sweep {_V2} --seconds 40", least_s=135),
-    Piece("return --servers v2-lazy,v2-warm,v2-cold --keep", least_s=100),
+    Piece(f"sweep {_V2} --seconds 30", least_s=105),
+    Piece("return --servers v1-lazy,v2-lazy,v2-warm,v2-cold --keep", least_s=100),
     Piece(f"fa3 {_OTHER_BACKEND}", least_s=120),
     Piece("policies --reps 2 --keep", least_s=120),
     Piece("startup --servers v2-static,v2-lazy --reps 1", least_s=120),
