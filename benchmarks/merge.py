@@ -153,8 +153,9 @@ def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
     Raises:
         ValueError: no pieces, or pieces of different GPUs or releases.
     """
+    every, pieces = pieces, [p for p in pieces if p["blocks"]]  # no server of the others ever answered
     if not pieces:
-        raise ValueError("no pieces to merge")
+        raise ValueError("no pieces to merge, or none with a finished block")
     for field in ("release", "gpu"):
         values = {p.get(field) for p in pieces}
         if len(values) > 1:
@@ -176,7 +177,7 @@ def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
         "hold": rows.loads(pieces, "hold"),
         "identity": rows.identity(pieces),
         "startup": rows.startup(pieces),
-        "errors": [e.splitlines()[0] for p in pieces for e in p["errors"]],
+        "errors": [e.splitlines()[0] for p in every for e in p["errors"]],
     }
 
 

@@ -47,7 +47,10 @@ MISSING_NAMES = '''
 
 def __getattr__(name):
     """Names that this build of the kernels lacks: importing them is fine, calling them is not."""
-    if name.startswith("__"):
+    import importlib.util
+
+    # `from sgl_kernel import X` asks for the attribute first: a submodule must not be answered for
+    if name.startswith("__") or importlib.util.find_spec(f"{__name__}.{name}"):
         raise AttributeError(name)
 
     def missing(*args, **kwargs):

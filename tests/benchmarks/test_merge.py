@@ -81,8 +81,9 @@ def test_decode_speed_is_told_only_where_speculation_is_off() -> None:
 
 @pytest.mark.parametrize(("field", "other"), [("release", "0.5.9"), ("gpu", "NVIDIA H100")])
 def test_pieces_of_different_machines_or_releases_are_refused(field: str, other: str) -> None:
+    measured = level(32, 0, plain=100, v1_static=90, v1_lazy=99)
     with pytest.raises(ValueError, match=f"different {field}s"):
-        merge.merge([piece(), piece(**{field: other})])
+        merge.merge([piece(measured), piece(measured, **{field: other})])
 
 
 def test_the_suggested_threshold_is_the_last_level_before_static_loses() -> None:
@@ -134,3 +135,14 @@ def test_identity_leaves_out_the_reference_itself_and_sums_the_rest() -> None:
         ("plain again", 30, 32, 40),
         ("v1-lazy", 28, 32, 50),
     ]
+
+
+def test_servers_that_never_started_are_told_and_do_not_hide_what_others_measured() -> None:
+    dead = piece(release=None, gpu=None, errors=["plain did not start: out of memory\nmore"])
+    dead["blocks"] = []
+    alive = piece(level(32, 0, plain=100, v1_static=90, v1_lazy=99))
+    result = merge.merge([dead, alive])
+    assert len(result["levels"]) == 1
+    assert result["errors"] == ["plain did not start: out of memory"]
+    with pytest.raises(ValueError, match="finished block"):
+        merge.merge([dead])

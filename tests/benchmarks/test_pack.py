@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -88,3 +90,21 @@ def test_every_package_of_the_site_is_pinned() -> None:
     wanted = [line for line in lines if line and not line.startswith("#")]
     assert len(wanted) > 40
     assert all("==" in line for line in wanted)
+
+
+@pytest.mark.parametrize("carried", [True, False])
+def test_kernels_that_were_carried_are_loaded_and_only_others_are_stood_in_for(
+    tmp_path: Path, carried: bool
+) -> None:
+    kernels = tmp_path / "sgl_kernel"
+    kernels.mkdir()
+    (kernels / "__init__.py").write_text("")
+    if carried:
+        (kernels / "flash_ops.py").write_text("loaded = True\n")
+    pack.repair_kernel_package(tmp_path)
+    script = "from sgl_kernel import flash_ops, other; print(getattr(flash_ops, 'loaded', False)); other()"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == str(carried)
+    assert "NotImplementedError: sgl_kernel.other is not in this build" in done.stderr

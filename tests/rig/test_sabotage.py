@@ -37,7 +37,7 @@ def test_one_slot_lost_in_each_step_ends_the_server_when_it_goes_idle(rig: Rig, 
 
 
 def test_a_token_whose_slot_is_not_counted_is_noticed(rig: Rig) -> None:
-    with pytest.raises(ServerDied):
+    with pytest.raises(ServerDied, match=LEAK):
         rig.run(broken("uncounted-token", "v1"), LOAD)
 
 

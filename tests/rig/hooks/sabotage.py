@@ -94,11 +94,12 @@ def _damaged_kv(controller: ModuleType) -> None:
 
 
 def _uncounted_token(step_v1: ModuleType) -> None:
-    """A plain step forgets to say that its slots are in use."""
+    """A plain step forgets to say that its slots are in use: those of its step in flight are never freed."""
 
     def _prepare(self: Any, batch: Any, newest: Any) -> Any:
         out = prepare(self, batch, newest)
-        batch.reqs[0].kv_allocated_len -= 1
+        for req in batch.reqs:
+            req.kv_allocated_len -= 1
         return out
 
     prepare = _replace(step_v1.PlainStepV1, "_prepare", _prepare)
