@@ -51,8 +51,8 @@ _REST = (
     Piece(f"sweep {_V2} --seconds 30", least_s=105),
     Piece("return --servers v1-lazy,v2-lazy,v2-warm,v2-cold --keep", least_s=100),
     Piece(f"fa3 {_OTHER_BACKEND}", least_s=120),
-    Piece("policies --reps 2 --keep", least_s=120),
     Piece("startup --servers v2-static,v2-lazy --reps 1", least_s=120),
+    Piece("policies --reps 2 --keep", least_s=120),
     Piece("switch --max-tokens 70000 --reps 4", least_s=120),
     Piece(f"flashinfer {_OTHER_BACKEND}", least_s=240),  # compiles its kernels when it first starts
     Piece("sweep --servers v1-lazy --max-tokens 102000 --thresholds v1=24 --seconds 40", least_s=120),

@@ -9,7 +9,7 @@ import pytest
 from . import acceptance, rule
 from .cases import LOAD as FULL
 from .cases import RESUME, RESUME_STEPS, THRESHOLD, never_off, params
-from .load import make
+from .load import StreamsEnded, make
 from .plugin import Rig
 from .run import LEAK, differing
 from .server import ServerDied, Spec
@@ -44,7 +44,7 @@ def test_a_token_whose_slot_is_not_counted_is_noticed(rig: Rig) -> None:
 def test_a_token_that_never_reaches_its_request_changes_the_text_or_ends_the_server(rig: Rig) -> None:
     try:
         result = rig.run(broken("late-token-lost", "v1"), LOAD)
-    except ServerDied:
+    except (ServerDied, StreamsEnded):
         return
     assert differing(result.texts, rig.reference(LOAD))
 
@@ -81,7 +81,7 @@ def test_pairs_of_an_earlier_request_show_in_the_draft_cache(rig: Rig, spec: Spe
 def test_a_wrong_stride_changes_the_text_or_ends_the_server(rig: Rig) -> None:
     try:
         result = rig.run(broken("wrong-stride", "v2"), LOAD)
-    except ServerDied:
+    except (ServerDied, StreamsEnded):  # other tokens can also be stop tokens
         return
     assert differing(result.texts, rig.reference(LOAD))
 
