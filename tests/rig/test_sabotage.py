@@ -44,7 +44,7 @@ def test_a_token_whose_slot_is_not_counted_is_noticed(rig: Rig) -> None:
 def test_a_token_that_never_reaches_its_request_changes_the_text_or_ends_the_server(rig: Rig) -> None:
     try:
         result = rig.run(broken("late-token-lost", "v1"), LOAD)
-    except (ServerDied, StreamsEnded):
+    except ServerDied:
         return
     assert differing(result.texts, rig.reference(LOAD))
 
@@ -81,7 +81,7 @@ def test_pairs_of_an_earlier_request_show_in_the_draft_cache(rig: Rig, spec: Spe
 def test_a_wrong_stride_changes_the_text_or_ends_the_server(rig: Rig) -> None:
     try:
         result = rig.run(broken("wrong-stride", "v2"), LOAD)
-    except (ServerDied, StreamsEnded):  # other tokens can also be stop tokens
+    except (ServerDied, StreamsEnded):  # bursts that get no tokens outlast the streams
         return
     assert differing(result.texts, rig.reference(LOAD))
 
