@@ -47,14 +47,17 @@ _SECOND_WORKER = (
     Piece(f"sweep {_V2} --seconds 40", least_s=135),
     Piece(f"long {_V2} --reps 2"),
 )
+_BACKENDS = (
+    Piece(f"fa3 {_OTHER_BACKEND}", least_s=120),
+    Piece("startup --servers v2-static,v2-lazy,v1-static,v1-lazy --reps 1", least_s=120),
+    Piece(f"flashinfer {_OTHER_BACKEND}", least_s=240),  # compiles its kernels when it first starts
+)
 _REST = (
     Piece(f"sweep {_V2} --seconds 30", least_s=105),
     Piece("return --servers v1-lazy,v2-lazy,v2-warm,v2-cold --keep", least_s=100),
-    Piece(f"fa3 {_OTHER_BACKEND}", least_s=120),
-    Piece("startup --servers v2-static,v2-lazy --reps 1", least_s=120),
+    *_BACKENDS,
     Piece("policies --reps 2 --keep", least_s=120),
     Piece("switch --max-tokens 70000 --reps 4", least_s=120),
-    Piece(f"flashinfer {_OTHER_BACKEND}", least_s=240),  # compiles its kernels when it first starts
     Piece("sweep --servers v1-lazy --max-tokens 102000 --thresholds v1=24 --seconds 40", least_s=120),
 )
 CAMPAIGNS: dict[str, tuple[Piece, ...]] = {
@@ -62,6 +65,8 @@ CAMPAIGNS: dict[str, tuple[Piece, ...]] = {
     "h200-v1": _FIRST_WORKER,
     "h200-v2": _SECOND_WORKER,
     "h200-rest": _REST,
+    # what needs servers of its own: other attention backends, starts one at a time
+    "h200-backends": _BACKENDS,
     "h200": (*_FIRST_WORKER, *_SECOND_WORKER, *_REST),
 }
 
