@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -10,6 +11,9 @@ pytest_plugins = ["lab.plugin", "rig.plugin"]
 
 # pytest-xdist gives its workers 80 columns; what a test runs writes into a pipe, and a pipe has no width
 os.environ.pop("COLUMNS", None)
+
+# a run that was started in the background ignores Ctrl-C, and so would every specctl that a test interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # a shared machine is slow at times; that is no finding
 settings.register_profile("fuzz", deadline=None, suppress_health_check=[HealthCheck.too_slow])
