@@ -19,7 +19,6 @@ from .server import ServerDied, Spec
 from .test_draft_cache import stale_positions
 
 pytestmark = pytest.mark.rig
-slow = pytest.mark.slow
 
 LOAD = make(streams=24, stream_tokens=170, bursts=6, plateau=6, plateau_tokens=60)
 
@@ -34,7 +33,7 @@ def broken(kind: str, worker: str, algorithm: str = "EAGLE") -> Spec:
     )
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", params([broken("phantom-slot-v1", "v1"), broken("phantom-slot-v2", "v2")]))
 def test_one_slot_lost_in_each_step_ends_the_server_when_it_goes_idle(rig: Rig, spec: Spec) -> None:
     with pytest.raises(ServerDied, match=LEAK):
@@ -46,7 +45,7 @@ def test_a_token_whose_slot_is_not_counted_is_noticed(rig: Rig) -> None:
         rig.run(broken("uncounted-token", "v1"), LOAD)
 
 
-@slow
+@pytest.mark.slow
 def test_a_token_that_never_reaches_its_request_changes_the_text_or_ends_the_server(rig: Rig) -> None:
     try:
         result = rig.run(broken("late-token-lost", "v1"), LOAD)
@@ -67,7 +66,7 @@ def test_a_skipped_rebuild_shows_in_acceptance_and_in_the_draft_cache_but_not_in
     assert sum(stream["stale"] for stream in stale_positions(rig, spec, FULL).values()) > 50
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec", params([broken("no-reset-at-prefill", "v1"), broken("no-reset-at-prefill", "v2", "EAGLE3")])
 )
@@ -85,7 +84,7 @@ def test_pairs_of_an_earlier_request_show_in_the_draft_cache(rig: Rig, spec: Spe
     pytest.fail("nothing noticed it")
 
 
-@slow
+@pytest.mark.slow
 def test_a_wrong_stride_changes_the_text_or_ends_the_server(rig: Rig) -> None:
     try:
         result = rig.run(broken("wrong-stride", "v2"), LOAD)
@@ -94,13 +93,13 @@ def test_a_wrong_stride_changes_the_text_or_ends_the_server(rig: Rig) -> None:
     assert differing(result.texts, rig.reference(LOAD))
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", params([broken("damaged-kv", "v1"), broken("damaged-kv", "v2", "EAGLE3")]))
 def test_damaged_kv_changes_the_text(rig: Rig, spec: Spec) -> None:
     assert differing(rig.run(spec, LOAD).texts, rig.reference(LOAD))
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", params([broken("no-dwell", "v1"), broken("no-dwell", "v2")]))
 def test_a_missing_dwell_breaks_the_rule(rig: Rig, spec: Spec) -> None:
     steps = rig.run(spec, LOAD).steps

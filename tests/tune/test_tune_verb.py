@@ -24,14 +24,12 @@ FEW = ("--output-len", "16", "--repetitions", "2", "--waves", "1", "--context", 
 
 
 def begun(words: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """specctl as in a terminal: it gets Ctrl-C also where this test runs in the background."""
     with log.open("w") as handle:
         return subprocess.Popen(
             [sys.executable, "-m", "specctl", *words],
             stdout=handle,
             stderr=handle,
             env={**os.environ, "NO_COLOR": "1"},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
 
