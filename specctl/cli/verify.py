@@ -12,9 +12,11 @@ from specctl.cli.evidence_view import report_document, show_report
 from specctl.cli.main import json_option, output_of
 from specctl.cli.selection import Selection, selected, selection_options
 from specctl.cli.servers import Say, exit_code, on_hosts
-from specctl.config.model import HostConfig
+from specctl.config.model import HostConfig, ServerConfig
+from specctl.errors import SpecctlError, let_go
 from specctl.evidence.model import Report
 from specctl.evidence.verify import verify_server
+from specctl.host.errors import HostTimeout, Unreachable
 from specctl.host.protocol import Host
 from specctl.service.factory import service_for
 
@@ -62,28 +64,36 @@ def verify(
     hosts = selected(selection, output).hosts
     wanted = Distribution.load(folder) if folder else None
 
-    def one(host: Host, config: HostConfig, say: Say) -> list[Report]:
-        reports = []
+    # what was seen is told whatever becomes of the rest
+    found: dict[str, list[Report]] = {config.name: [] for config in hosts}
+    failed: dict[str, list[SpecctlError]] = {config.name: [] for config in hosts}
+
+    def look(host: Host, config: HostConfig, server: ServerConfig, say: Say) -> Report:
+        say(server.name)
+        return verify_server(
+            host,
+            config,
+            server,
+            service_for(host, config, server),
+            distribution=wanted,
+            hold_s=hold_s,
+            with_exercise=exercise,
+            progress=lambda step: say(f"{server.name}: {step}"),
+        )
+
+    def one(host: Host, config: HostConfig, say: Say) -> None:
         for server in config.servers:
-            say(server.name)
-            service = service_for(host, config, server)
-            reports.append(
-                verify_server(
-                    host,
-                    config,
-                    server,
-                    service,
-                    distribution=wanted,
-                    hold_s=hold_s,
-                    with_exercise=exercise,
-                    progress=lambda step, name=server.name: say(f"{name}: {step}"),  # type: ignore[misc]
-                )
-            )
-        return reports
+            try:
+                found[config.name].append(look(host, config, server, say))
+            except (Unreachable, HostTimeout):
+                raise  # the host's other servers cannot be asked either
+            except SpecctlError as exc:
+                exc.context.setdefault("server", server.name)
+                failed[config.name].append(let_go(exc))
 
     outcomes = on_hosts(hosts, one, output)
-    reports = [report for outcome in outcomes for report in outcome.value or ()]
-    errors = errors_of(outcomes)
+    reports = [report for of_host in found.values() for report in of_host]
+    errors = [(name, error) for name, of_host in failed.items() for error in of_host] + errors_of(outcomes)
     proven = all(report.ok for report in reports)
     code = exit_code([error for _, error in errors], ok=proven)
     if as_json:

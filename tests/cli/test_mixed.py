@@ -11,8 +11,9 @@ import yaml
 
 from cli.calling import Call
 from specctl.cli.servers import exit_code
-from specctl.config.model import HostConfig
+from specctl.config.model import HostConfig, ServerConfig
 from specctl.errors import SpecctlError, UsageError
+from specctl.evidence.model import Evidence, Kind, Report, Verdict
 from specctl.exits import ExitCode
 from specctl.host.errors import SudoNeedsPassword, Unreachable
 from specctl.service.errors import NotSetUp
@@ -64,6 +65,30 @@ def test_what_was_stopped_on_a_host_that_then_refuses_is_told(
     assert [row["server"] for row in answer.json["servers"]] == ["main"]
     assert [error["code"] for error in answer.json["errors"]] == ["not-set-up"]
     assert answer.code == ExitCode.FAILED
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_evidence_of_a_hosts_other_servers_is_told_when_one_cannot_be_looked_at(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    def look(host: Any, config: HostConfig, server: ServerConfig, *rest: Any, **more: Any) -> Report:
+        if server.name == "second":
+            raise Unreachable("gone") if gone else NotSetUp("root has not set it up")
+        proven = Evidence(Kind.PROCESS, Verdict.PASS, "process", "runs", "runs", "here")
+        return Report(config.name, server.name, "release", "now", (proven,))
+
+    monkeypatch.setattr("specctl.cli.verify.verify_server", look)
+    names = ("first", "second", "third")
+    servers = [{"name": n, "model": "m", "port": p} for p, n in enumerate(names, 30000)]
+    file = tmp_path / "hosts.yaml"
+    host = {"connection": "local", "root": str(tmp_path / "root"), "servers": servers}
+    file.write_text(yaml.safe_dump({"hosts": {"here": host}}))
+    answer = call("verify", "-i", str(file), "--json")
+    told = [row["server"] for row in answer.json["servers"]]
+    assert told == (["first"] if gone else ["first", "third"])
+    (error,) = answer.json["errors"]
+    assert (error["host"], error["context"].get("server")) == ("here", None if gone else "second")
+    assert answer.code == (ExitCode.UNREACHABLE if gone else ExitCode.USAGE)
 
 
 def test_a_host_that_cannot_be_asked_for_reasons_of_its_own_hides_no_other(
