@@ -244,6 +244,12 @@ class Server:
     def pool(self) -> Pool:
         return Pool(**self.internal_state()["rig"]["pool"])
 
+    def gather(self, requests: int) -> None:
+        """The next requests start together, when so many are there (hook `gather`; on an idle server)."""
+        part = self.folder / "gather.part"
+        part.write_text(str(requests))
+        part.rename(self.folder / "gather")
+
     def flush(self) -> None:
         """Empty the radix cache; only an idle server does."""
         self.client.text("/flush_cache", {})

@@ -18,7 +18,7 @@ from .server import Server, ServerDied, Spec
 
 pytestmark = pytest.mark.rig
 
-V1 = Spec("v1", "EAGLE", threshold=THRESHOLD)
+V1 = Spec("v1", "EAGLE", threshold=THRESHOLD, hooks=("probe", "gather"))
 
 
 def requests(tokens: int, count: int = 8) -> tuple[Request, ...]:
@@ -37,6 +37,7 @@ def texts_with_retractions(rig: Rig, spec: Spec) -> dict[str, list[int]]:
     """Three times in the middle of plain steps all requests are retracted and prefilled again."""
     asked = requests(200)
     with rig.serve(spec) as server, ThreadPoolExecutor(8) as pool:
+        server.gather(len(asked))
         sent = {r.rid: pool.submit(server.client.generate, r) for r in asked}
         for _ in range(3):
             wait_off(server, len(asked))
@@ -61,7 +62,7 @@ def test_requests_retracted_with_a_step_in_flight_get_each_token_once(rig: Rig, 
 def test_a_retraction_that_is_not_noticed_gives_wrong_text_or_ends_the_server(rig: Rig) -> None:
     """Break it on purpose."""
     expected = rig.reference(Load(streams=requests(200), parallel=8))
-    spec = replace(V1, hooks=("probe", "sabotage"), env=(("RIG_SABOTAGE", "late-token-kept"),))
+    spec = replace(V1, hooks=("probe", "gather", "sabotage"), env=(("RIG_SABOTAGE", "late-token-kept"),))
     try:
         texts = texts_with_retractions(rig, spec)
     except (OSError, ServerDied):
@@ -74,6 +75,7 @@ def test_the_step_in_flight_is_waited_for_once_before_speculation_resumes(rig: R
     expected = rig.reference(Load(streams=asked, parallel=8))
     with rig.serve(V1) as server, ThreadPoolExecutor(8) as pool:
         before = server.internal_state()["rig"]["landings"]
+        server.gather(len(asked))
         answers = {r.rid: pool.submit(server.client.generate, r) for r in asked}
         texts = {rid: future.result().tokens for rid, future in answers.items()}
         assert server.dynamic()["switches"] == 2
@@ -84,6 +86,7 @@ def test_the_step_in_flight_is_waited_for_once_before_speculation_resumes(rig: R
 def test_a_streaming_client_gets_no_part_without_a_token(rig: Rig) -> None:
     counts: dict[str, list[int]] = {r.rid: [] for r in requests(60)}
     with rig.serve(V1) as server, ThreadPoolExecutor(8) as pool:
+        server.gather(8)
         sent = [pool.submit(server.client.stream, r, counts[r.rid].append) for r in requests(60)]
         texts = {rid: future.result().tokens for rid, future in zip(counts, sent, strict=True)}
         assert {step["on"] for step in server.steps()} == {True, False}

@@ -183,7 +183,9 @@ def test_streamed_tokens_come_in_order_and_once(rig: Rig, spec: Spec) -> None:
     requests = [Request(f"stream-{j}", prompt(rng, 10 + j), 90 if j < 4 else 25) for j in range(8)]
     expected = rig.reference(Load(streams=tuple(requests), parallel=8))
     seen: dict[str, list[int]] = {r.rid: [] for r in requests}
+    spec = replace(spec, hooks=("probe", "gather"))
     with rig.serve(spec) as server, ThreadPoolExecutor(8) as pool:
+        server.gather(8)
         sent = {r.rid: pool.submit(server.client.stream, r, seen[r.rid].append) for r in requests}
         texts = {rid: future.result().tokens for rid, future in sent.items()}
         assert {step["on"] for step in server.steps()} == {True, False}
