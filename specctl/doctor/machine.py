@@ -63,7 +63,7 @@ def _folders(config: HostConfig, facts: Facts, needs: Needs) -> list[Check | Non
 def _folder(config: HostConfig, facts: Facts, needs: Needs, folder: FolderFact) -> Check | None:
     name = f"disk {folder.purpose}"
     seen = f"{folder.path}: {size(folder.free_bytes)} free on {folder.mount}"
-    needed = _needed(config, facts, needs, folder)
+    needed = _needed(config, needs, folder)
     if needed is None:
         return None
     root = config.sudo or facts.uid == 0
@@ -83,26 +83,19 @@ def _folder(config: HostConfig, facts: Facts, needs: Needs, folder: FolderFact) 
     return ok(name, seen)
 
 
-def _needed(config: HostConfig, facts: Facts, needs: Needs, folder: FolderFact) -> int | None:
-    """Bytes that a first deploy takes there; None for folders that it does not use."""
+def _needed(config: HostConfig, needs: Needs, folder: FolderFact) -> int | None:
+    """Bytes that a first deploy and what it starts take there; None for folders that it does not use."""
     adopted = config.environment is EnvironmentKind.ADOPTED
     if folder.purpose == "root":
-        cache = facts.folder("uv cache")
-        linked = cache is not None and cache.mount == folder.mount
-        if adopted:
-            return 100 << 20
-        # hard links from uv's cache on the same file system, copies otherwise
-        return needs.disk_bytes + (0 if linked else needs.disk_bytes // 4)
-    if folder.purpose == "uv cache":
-        return None if adopted else needs.disk_bytes
+        # uv's cache and what a build unpacks are below the root too, so that a venv is hard links
+        return 100 << 20 if adopted else needs.disk_bytes
     return TEMPORARY_BYTES if folder.purpose == "temporary" else None
 
 
 def _room(purpose: str) -> str:
     return {
         "root": "make room (specctl prune), or choose another root",
-        "uv cache": "make room, or set UV_CACHE_DIR for the user to a larger disk",
-        "temporary": "set TMPDIR for the user to a folder on a larger disk",
+        "temporary": "make room: a running server keeps sockets and compiled kernels there (or env: TMPDIR)",
     }[purpose]
 
 

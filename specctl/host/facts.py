@@ -29,7 +29,7 @@ class PythonFact:
 class FolderFact:
     """One folder that a deploy writes to; the facts are of its nearest parent where it does not exist."""
 
-    purpose: str  # "root" | "temporary" | "uv cache" | "shared memory"
+    purpose: str  # "root" | "temporary" | "shared memory"
     path: str
     exists: bool
     mount: str
@@ -170,6 +170,7 @@ def gather(host: Host, config: HostConfig, *, clock: Callable[[], float] = time.
         "python": list(dict.fromkeys(interpreters)),
         "sudo": config.sudo,
         "models": sorted(set(_models(config.servers))),
+        "temporary": sorted({server.env.get("TMPDIR") or "/tmp" for server in config.servers}),
     }
     asked = clock()
     raw = host.script(programs.source("facts"), params, python=config.python)

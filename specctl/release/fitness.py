@@ -38,8 +38,6 @@ def check_fit(config: HostConfig, facts: Facts, state: HostState, uv: str | None
     # one that was cut off has left its packages in the cache
     share = 0 if state.releases else min(packages, whole)
     needs = replace(needs, disk_bytes=needs.disk_bytes * share // max(whole, 1))
-    root = facts.folder("root")  # uv's cache is there too when we install, wherever the user's own one is
-    facts = replace(facts, folders=(root, replace(root, purpose="uv cache")) if root else ())
     # the unit turns lingering on by itself, and root may hear from a systemd that tells this user nothing
     state_told = facts.system_state if facts.system_state == "offline" else "running"
     facts = replace(facts, linger=True, system_state=state_told)

@@ -51,7 +51,6 @@ def make_facts(**changes: Any) -> Facts:
         "folders": (
             folder("root", "/opt/specctl"),
             folder("temporary", "/tmp"),
-            folder("uv cache", "/root/.cache/uv"),
         ),
         "models": (
             ModelFact(

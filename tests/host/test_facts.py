@@ -77,6 +77,7 @@ def test_one_call_asks_for_everything_that_the_inventory_names() -> None:
         "python": ["python3.12", "/opt/venv/bin/python"],
         "sudo": True,
         "models": ["/models/draft", "/models/target"],
+        "temporary": ["/tmp"],
     }
     assert not call.sudo
 
@@ -88,6 +89,12 @@ def test_this_machine_can_be_looked_at(tmp_path: Any) -> None:
     assert not root.exists
     assert root.free_bytes > 0
     assert facts.python("python3") is not None
+
+
+def test_the_temporary_folder_is_the_one_that_a_server_will_use(tmp_path: Any) -> None:
+    server = make_server(env={"TMPDIR": str(tmp_path)})
+    facts = gather(LocalHost("me"), make_host("me", server, root=str(tmp_path / "root")))
+    assert [f.path for f in facts.folders if f.purpose == "temporary"] == [str(tmp_path)]
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,13 @@ def test_the_end_of_an_output_is_short_whatever_it_is() -> None:
 @pytest.fixture(scope="module")
 def real() -> dict[str, Any]:
     """What the program answers on this machine."""
-    params = {"root": "/opt/specctl", "python": ["python3"], "sudo": False, "models": ["/models/target"]}
+    params = {
+        "root": "/opt/specctl",
+        "python": ["python3"],
+        "sudo": False,
+        "models": ["/models/target"],
+        "temporary": ["/tmp"],
+    }
     raw = LocalHost("h1").script(programs.source("facts"), params)
     assert isinstance(raw, dict)
     raw["gpus"] = [

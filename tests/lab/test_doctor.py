@@ -91,7 +91,7 @@ def test_what_a_deploy_would_trip_over_is_exit_1_with_each_cause(in_lab: Lab, do
     code, document = doctor("h2", ssh={"user": "ops"})
     found = {name: check for name, check in checks(document).items() if check["verdict"] == "fail"}
     assert code == ExitCode.FAILED
-    assert set(found) == {"clock", "sudo", "disk root", "disk temporary", "disk uv cache", "model"}
+    assert set(found) == {"clock", "sudo", "disk root", "disk temporary", "model"}
     assert "read-only" in found["disk root"]["seen"]
     assert "1 MiB free on /tmp" in found["disk temporary"]["seen"].replace("1024 KiB", "1 MiB")
     assert all(check["hint"] for check in found.values())

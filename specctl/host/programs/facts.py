@@ -1,6 +1,7 @@
 """Look at a host, change nothing, and never fail: what cannot be found out is null, and `problems` says why.
 
-params: root, python (list of interpreters to look at), sudo (bool), models (list of paths or names)
+params: root, python (list of interpreters to look at), sudo (bool), models (list of paths or names),
+    temporary (list of folders)
 answer: one JSON object, see `specctl.host.facts.Facts` for what it becomes
 """
 
@@ -124,14 +125,10 @@ def folder(purpose: str, path: str) -> "dict[str, Any]":
     }
 
 
-def folders(home: str) -> "list[dict[str, Any]]":
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    wanted = [
-        ("root", params["root"]),
-        ("temporary", os.environ.get("TMPDIR") or "/tmp"),
-        ("uv cache", os.environ.get("UV_CACHE_DIR") or os.path.join(cache, "uv")),
-        ("shared memory", "/dev/shm"),
-    ]
+def folders() -> "list[dict[str, Any]]":
+    wanted = [("root", params["root"])]
+    wanted += [("temporary", path) for path in params["temporary"]]
+    wanted.append(("shared memory", "/dev/shm"))
     found = []
     for purpose, path in wanted:
         try:
@@ -305,7 +302,7 @@ def main() -> "dict[str, Any]":
     parts: dict[str, Callable[[], Any]] = {
         "system": system,
         "pythons": pythons,
-        "folders": lambda: folders(home),
+        "folders": folders,
         "places": lambda: places(root),
         "services": lambda: systemd(user.pw_name),
         "gpus": gpus,
